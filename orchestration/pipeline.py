@@ -229,8 +229,8 @@ def _word(name: str) -> str:
 
 
 def _distinct_words(names: Iterable[str]) -> dict[str, str]:
-    """Each name in Dagster's letters. Where several come to one word, those that are not it have a checksum after it:
-    it depends on no other name, so run config that names a key stays right when a topic is added or moved.
+    """Each name in Dagster's letters. Where several come to one word, those that are not it have a checksum after it.
+    This depends on no other name, so run config that names a key stays right when a topic is added or moved.
     """
     words = {name: _word(name) for name in names}
     counts = Counter(words.values())
