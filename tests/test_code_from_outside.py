@@ -61,6 +61,9 @@ USES: dict[str, dict[str, tuple[int, str]]] = {
     "jobs/functions/folds/expressed/instructions.py": {
         "deserialize": (1, "JSON of polars, made of an expression of the user's topology in the line before"),
     },
+    "jobs/functions/row_independence.py": {
+        "deserialize": (1, "JSON of polars, made of an expression of the user's topology in the lines before"),
+    },
     "jobs/graph/graph.py": {"import_module": (1, OWN)},
     "jobs/landing/__init__.py": {"import_module": (1, OWN)},
     "jobs/replay/__init__.py": {"import_module": (1, OWN)},

@@ -1,5 +1,6 @@
 """Hot-key tapes in columns, and a test driver that takes them: what growth is measured on."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from kstreams_replay.jobs.task.task import Task
 from kstreams_replay.jobs.testing.driver_inputs import DriverInputs
 from kstreams_replay.jobs.testing.driver_outputs import DriverOutputs
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
-from kstreams_replay.jobs.topology import SubTopology, Topology
+from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.state.tables.warehouse import HEADERS
 
 STEP_MS, FIRST_MS = 10, 1_000
@@ -86,9 +87,10 @@ class _Counts(DriverOutputs):
         super().__init__(topology)
         self.sent: dict[str, int] = {}
 
-    def collect(self, sub: SubTopology, arrival: np.ndarray, outputs: dict[str, pa.Table]) -> None:
-        for topic, table in outputs.items():
-            self.sent[topic] = self.sent.get(topic, 0) + len(table)
+    def collect(self, chunks: Iterable[tuple[np.ndarray, dict[str, pa.Table]]]) -> None:
+        for _, outputs in chunks:
+            for topic, table in outputs.items():
+                self.sent[topic] = self.sent.get(topic, 0) + len(table)
 
     def book(self, arrival: np.ndarray, dropped: pa.Table, dead_letters: pa.Table) -> None:
         pass

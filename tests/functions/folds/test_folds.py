@@ -243,7 +243,7 @@ EXTREMES = [
 ]
 
 
-@pytest.mark.parametrize("flights", permutations((NO_MILES, SMALL, LARGE)), ids=str)
+@pytest.mark.parametrize("flights", [*permutations((NO_MILES, SMALL, LARGE))], ids=str)
 @pytest.mark.parametrize(("chosen", "want"), EXTREMES, ids=ids)
 def test_nan_is_never_an_extreme_where_there_is_a_number(chosen, want, flights):
     """
