@@ -20,7 +20,8 @@ def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_lett
     step had forwarded of it before stays. Without one, or if that says so, it ends the run with TaskFailed, which names
     the first such record.
     """
-    booked, metrics = chunk.booked(), operator.metrics()
+    # A run that a failure ends needs no copy, which a task that runs by record would make for each of them.
+    before = (chunk.booked(), operator.metrics()) if to_dead_letters or chunk.handling is not None else None
     try:
         return operator.process(batch, chunk)
     except (BufferFull, NullKey):
@@ -28,10 +29,11 @@ def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_lett
     except TaskFailed as error:
         if error.is_decided:
             raise
-        if not to_dead_letters and chunk.handling is None:
+        if before is None:
             raise _named(operator, batch, chunk, error) from error.__cause__
     # The attempt that failed may have refused or looked up other records first. It does so again below, in the run
     # without those that fail.
+    booked, metrics = before
     chunk.take_back(booked)
     operator.count_from(metrics)
     errors: dict[int, TaskFailed] = {}
