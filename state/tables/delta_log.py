@@ -133,7 +133,8 @@ def _entry(path: str, version: int) -> LogEntry | None:
     filesystem, root = open_filesystem(path)
     try:
         with filesystem.open_input_stream(f"{root}/_delta_log/{version:020}.json") as stream:
-            lines = stream.read().decode().splitlines()
+            # Lines of bytes: JSON may have U+2028 or U+0085 within a text, at which lines of text would end.
+            lines = stream.read().splitlines()
         return LogEntry(version, [json.loads(line) for line in lines if line.strip()])
     except (FileNotFoundError, ValueError):
         return None

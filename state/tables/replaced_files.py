@@ -74,7 +74,7 @@ def added_files(path: str, log: Iterable[str]) -> dict[int, set[str]]:
         match = LOG_ENTRY.fullmatch(name)
         if match is not None and match[2] == "json":
             with filesystem.open_input_file(f"{root}/_delta_log/{name}") as opened:
-                lines = [json.loads(line) for line in opened.read().decode().splitlines() if line]
+                lines = [json.loads(line) for line in opened.read().splitlines() if line]
             added[int(match[1])] = {line["add"]["path"] for line in lines if "add" in line}
     return added
 

@@ -13,6 +13,7 @@ from kstreams_replay.state.tables.commit import commit_files, settle, take_back
 from kstreams_replay.state.tables.data_files import open_table, read_files, read_rows
 from kstreams_replay.state.tables.foreign_commits import refuse_ever_altered, refuse_touched, touched_since
 from kstreams_replay.state.tables.parquet_writer import write_task_file
+from kstreams_replay.state.tables.replaced_files import added_files
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA
 
 APP = "shop/outputs/counts/0"
@@ -240,3 +241,20 @@ def test_a_landed_topic_is_append_only_and_an_output_is_not(tmp_path):
         DeltaTable(topic).delete("offset = 2")
     DeltaTable(output).delete("offset = 2")
     assert offsets(output) == [3]
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u0085"])
+def test_a_log_entry_is_read_whole_whatever_ends_of_lines_its_texts_have(tmp_path, end):
+    """
+    Writers leave these characters in JSON as they are; lines of text would end at them.
+    """
+    path = str(tmp_path / "table")
+    write_deltalake(path, pa.table({"word": [f"one{end}two"]}))
+    (raw,) = (tmp_path / "table" / "_delta_log").glob("*.json")
+    assert end.encode() in raw.read_bytes()
+    (file,) = DeltaTable(path).file_uris()
+
+    (entry,) = delta_log.log_entries(path, -1, 0)
+
+    assert [added["path"] for added in entry.of("add")] == [Path(file).name]
+    assert added_files(path, [raw.name]) == {0: {Path(file).name}}
