@@ -156,7 +156,7 @@ class Expression:
                 self.place, "values that the expression can compute", str(error).splitlines()[0], "correct the step"
             ) from error
         if len(column) == 1 and rows != 1 and not self.expression.meta.root_names():  # a constant
-            column = column.extend_constant(column[0], rows - 1) if rows else column.clear()
+            column = column.new_from_index(0, rows) if rows else column.clear()
         if len(column) != rows:
             got = f"{len(column)} values for {rows} records"
             raise TaskFailed(self.place, "one value for each record", got, "correct the step")

@@ -214,6 +214,9 @@ def test_a_value_field_may_not_have_a_reserved_name(name):
 def test_a_constant_is_as_long_as_the_batch(values):
     assert answers(pl.lit(1), values) == [1] * len(values)
     assert answers("'x'", values) == ["x"] * len(values)
+    assert answers(pl.lit([1, 2]), values) == [[1, 2]] * len(values)
+    assert answers(pl.lit({"n": 1}), values) == [{"n": 1}] * len(values)
+    assert answers(pl.lit(None, pl.Int64), values) == [None] * len(values)
 
 
 @pytest.mark.parametrize("values", [[], [5], [5, None, 7]], ids=len)
