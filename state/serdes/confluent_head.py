@@ -167,6 +167,7 @@ def with_header_ids(binary: pa.BinaryArray, headers: pa.ListArray, name: str) ->
         pc.and_(pc.starts_with(ids, b"\1"), pc.equal(length, GUID_HEAD_BYTES)),
     )
     whole = pc.binary_join_element_wise(ids, binary, pa.scalar(b"", pa.binary()))
+    # Fewer bytes than a head has: with more of them, a wrong header could be read as an id and a value behind it.
     alone = pc.binary_slice(ids, 0, HEAD_BYTES - 1)
     headed = pc.coalesce(pc.if_else(is_head, whole, alone), binary)
     return pc.if_else(pc.is_valid(binary), headed, pa.scalar(None, pa.binary()))

@@ -134,6 +134,7 @@ def number(value: Any, kind: str, place: str) -> int | float | None:
         return None
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if kind in ("double", "float"):
+        # Beyond 2**53 not every whole number has a double, and the nearest double would be another number.
         if not isinstance(value, float | np.floating) and (not is_whole or abs(value) > 2**53):
             refuse_value(place, f"a {kind}", value)
         if kind == "float" and math.isfinite(value) and abs(value) >= _NO_FLOAT:

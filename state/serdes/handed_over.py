@@ -157,6 +157,7 @@ def _plain(kind: pa.DataType) -> str:
         end = 1 << (kind.bit_width - 1)
         return f"int and {-end} <= v < {end}"
     if pa.types.is_string(kind):
+        # Other text may have half a surrogate pair, which UTF-8 cannot write; ``_text`` looks for one.
         return "str and v.isascii()"
     is_whole = any(is_kind(kind) for is_kind in _KEPT)
     return _class_of(kind) if is_whole else "NoneType"

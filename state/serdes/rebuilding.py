@@ -43,6 +43,7 @@ def rebuilding(
 
     if pa.types.is_struct(kind):
         expected = f"type(value) is dict and len(value) == {kind.num_fields}"
+        # A field's name is the user's: ``!r`` makes a literal of it, which cannot become code.
         fields = [f"{field.name!r}: {part(field.type, f'value[{field.name!r}]')}" for field in kind]
         made = f"{{{', '.join(fields)}}}"
     elif pa.types.is_list(kind):
@@ -50,6 +51,7 @@ def rebuilding(
     elif pa.types.is_map(kind):
         names["key_of"] = other(pa.string())
         key = "k if type(k) is str and k.isascii() else key_of(k)"
+        # A null key is left to ``otherwise``, which refuses it. ``key_of`` would keep it, as it keeps any None.
         expected = "type(value) is dict and None not in value"
         made = f"{{{key}: {part(kind.item_type, 'v')} for k, v in value.items()}}"
     else:

@@ -31,6 +31,7 @@ class VariantCodec(Codec):
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         view, valid = binary_view(binary), is_valid(binary)
         lengths = np.diff(view.offsets)
+        # Any byte that no long begins with, so that null rows and empty strings are not taken for longs.
         first = np.full(len(binary), ord("a"), np.uint8)
         has_bytes = valid & (lengths > 0)
         first[has_bytes] = view.data[view.offsets[:-1][has_bytes]]

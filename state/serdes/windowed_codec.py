@@ -100,6 +100,8 @@ class WindowedCodec(Codec):
             start, end = _number_at(whole, _TIME_BYTES, good), first
         else:
             start = first
+            # The minimum comes first, since the sum would overflow. Kafka's WindowKeySchema.timeWindowForSize lets it
+            # overflow, and takes Long.MAX_VALUE where it is negative then.
             end = np.minimum(start, _LONG_MAX - self.size_ms) + self.size_ms
         is_no_window = good & ((start < 0) | (end < start))
         keys = self.inner.decode(pc.binary_slice(whole, 0, -behind))

@@ -41,6 +41,8 @@ class Cells:
 
 def decode(view: BinaryView, is_wanted: np.ndarray, skipped: int, program: Program, layout: AvroLayout) -> Decoded:
     """The rows of ``view``, null where they are not wanted or bad. ``skipped``: bytes of each row before its value."""
+    # Arrow checks all text at once, but names no row. Only where it refuses some does the kernel check every text,
+    # so that the rows which have it become bad.
     for checks_text in False, True:
         cells, faults = _run(view, is_wanted, skipped, program, layout, checks_text=checks_text)
         try:

@@ -177,6 +177,7 @@ class _Flattened:
         self.cells[column.slot] = taken
 
     def items(self, column: columns.Items, array: pa.Array, wanted: np.ndarray, place: str) -> None:
+        # A row that is not written passes by the number of its items and none of the items, so they may have no cells.
         array = array.filter(pa.array(wanted)) if not wanted.all() else array
         if column.key is not None:
             array = array.cast(pa.list_(pa.struct([("key", pa.string()), ("value", column.item.arrow_type)])))

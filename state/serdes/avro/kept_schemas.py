@@ -62,6 +62,7 @@ def _keep(folder: Path, one: int, content: dict[str, Any]) -> None:
             )
             raise ConfigError(f"schema {one}", "the schema that is kept by this id", got, next_step)
         return
+    # Renamed when it is whole: ``kept_schemas`` in another process reads every ``*.json`` of the folder.
     written = path.with_suffix(f".{os.getpid()}.part")
     written.write_text(json.dumps({"format": _FORMAT, "id": one} | content, indent=1), encoding="utf-8")
     written.replace(path)

@@ -58,6 +58,7 @@ def _arrays(values: pa.ListArray) -> pa.StringArray:
 
 def _maps(values: pa.MapArray) -> pa.StringArray:
     """Entries in their order. ConfigError where a key occurs twice, which no reader takes."""
+    # ``keys`` and ``items`` of a slice are those of the whole array; only ``offsets`` are the slice's own.
     offsets, first = np.asarray(values.offsets), values.offsets[0].as_py() if len(values) else 0
     keys = values.keys.slice(first, int(offsets[-1]) - first) if len(values) else values.keys.slice(0, 0)
     items = values.items.slice(first, len(keys))

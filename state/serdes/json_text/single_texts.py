@@ -48,6 +48,7 @@ def value_reader(kind: pa.DataType) -> Read:
     read = _reader(kind)
 
     def read_value(data: bytes) -> Any:
+        # It may spell half a surrogate pair, which Arrow refuses and Python's parser reads.
         if b"\\u" in data:
             raise LeftToColumns
         text = data.decode()

@@ -146,6 +146,7 @@ def _whole(value: Any, kind: pa.DataType, path: str) -> int:
     name, limit = type_text(kind), _LIMITS[kind]
     expected = f"{'an' if name == 'int' else 'a'} {name}"
     text = _of(value, _Number, expected, path)
+    # The longest number of 64 bits has 20 characters. Python refuses to make an int of more than 4,300 digits.
     if not _WHOLE.fullmatch(text) or len(text) > 20 or not -limit <= int(text) < limit:
         _refuse(expected, text[:40], path)
     return int(text)

@@ -207,6 +207,7 @@ def _count_entries(data, offsets, wanted, entry_size, counts):  # type: ignore[n
         count = np.int64(0)
         for i in range(1, 5):
             count = (count << 8) | np.int64(data[at + i])
+        # The caller allocates room for so many entries: four damaged bytes must not ask for 2**32 of them.
         room = (end - at - 5) // 4 if data[offsets[row]] == 1 else nulls + (end - at - 5) // entry_size
         counts[row] = count if count <= room else -1
 
@@ -229,6 +230,8 @@ def _find_entries(data, offsets, wanted, entry_size, firsts, begins, lengths, ba
                 index = np.int64(0)
                 for i in range(4):
                     index = (index << 8) | np.int64(data[at + i])
+                # ListDeserializer asks only whether an entry's index is among the nulls. An index behind the last
+                # entry, or one that is there twice, changes nothing.
                 if index < last - first:
                     lengths[first + index] = -1
                 at += 4

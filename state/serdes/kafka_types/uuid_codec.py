@@ -93,6 +93,7 @@ def _read(text: str) -> str | None:
     if match is None:
         return None
     numbers = [int(digits, 16) for digits in match.groups()]
+    # Java reads each part by Long.parseLong, which takes a plus sign and refuses what no signed long holds.
     if max(numbers) >= 2**63:
         return None
     kept = [number % 2**bits for number, bits in zip(numbers, _BITS, strict=True)]

@@ -97,6 +97,7 @@ def _field(field: FieldDescriptor, above: tuple[str, ...]) -> MessageField:
 
     def write(message: Any, value: Any) -> None:
         if field.message_type is not None:
+            # Else a message of which no field is set would not be written, and be read as null.
             getattr(message, name).SetInParent()
             to_field(getattr(message, name), value)
         else:

@@ -37,6 +37,7 @@ class MessageType(NamedTuple):
 @functools.lru_cache(maxsize=256)
 def reading(files: bytes, message: str) -> MessageType:
     """Raises ConfigError for a message that the descriptor does not have."""
+    # A pool of its own: the default one refuses another file, or message, of a name that it knows.
     pool, known = DescriptorPool(), []
     for file in FileDescriptorSet.FromString(files).file:
         pool.Add(file)
