@@ -28,6 +28,7 @@ class SpillFile:
         written = pa.record_batch([values], schema=self._schema).serialize()
         self._file.write(written)
         self._file.flush()
+        # A map ends where the file ended when it was made. Arrays that were read keep the old map alive.
         self._map = None
         offset, self.bytes = self.bytes, self.bytes + written.size
         return offset, written.size
@@ -102,6 +103,7 @@ class SpillingHeap(ValueHeap):
         if not self.is_wasteful:
             return
         before, old_file = self._parts, self._file
+        # What stays is appended to a new file: the old one cannot shrink, and is gone when the last array on it is.
         self._parts, self._file, self._size = [], None, 0
         used = np.flatnonzero(references >= 0)
         used = used[np.argsort(references[used], kind="stable")]

@@ -141,6 +141,7 @@ class Versions:
         self._link(s.key[first], after, np.full(len(first), NO_SLOT, np.int64))
         key, end, above = s.key[first[is_alone]], s.end[first[is_alone]], after[is_alone]
         s.bury(first)
+        # It may take the slots of ``first``, which are free now: nothing of theirs is read behind this line.
         marks = s.add(key, end, end, end)
         s.flags[marks] = LIVE | CHANGED
         s.reference[marks], s.older[marks] = TOMBSTONE, NO_SLOT
