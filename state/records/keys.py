@@ -172,6 +172,7 @@ class Keys:
         once a record.
         """
         if self._tried < len(self):
+            # Set before the forms become keys below: those are behind it, so the next call tries them.
             tried, self._tried = self._tried, len(self)
             keys = self.take(np.arange(tried, self._tried, dtype=np.int32))
             decoded = self.serde.decode(keys)
