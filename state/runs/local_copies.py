@@ -68,6 +68,7 @@ def open_run(state_file: StateFile, form: RowForm, cache: str | None) -> SortedR
     else:
         _copy(state_file, form, cache, lambda rows: True)
         run = _sealed(folder, state_file, form)
+    # Another process may have deleted the copy already, since ``forget_others`` takes no lock.
     return run_of(_whole(state_file, form), form) if run is None else run
 
 

@@ -182,6 +182,7 @@ def merged(
     """
     longest = max(runs, key=len)
     share = max(1, MERGED_ROWS * len(longest) // max(1, sum(map(len, runs))))
+    # A cut is between two hashes: rows of one row key have one hash, and so are in one piece.
     bounds = np.unique(longest.hashes[::share])[1:]
     ends = [[0, *np.searchsorted(run.hashes, bounds), len(run)] for run in runs]
     for number in range(len(bounds) + 1):

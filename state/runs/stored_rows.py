@@ -62,6 +62,7 @@ class _RunCells:
         for at in range(int(np.searchsorted(hashes, hashed)), len(hashes)):
             if hashes[at] != hashed:
                 return None
+            # Other keys may have the same hash.
             if all(self.value(name, at) == one for name, one in zip(self._row_key, named, strict=True)):
                 return at
         return None
