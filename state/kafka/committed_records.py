@@ -43,6 +43,8 @@ _WAIT_S = 0.1
 _CONSUMER, _ERROR_ROOM = 1, 512
 _END_OF_PARTITION = np.uint32(-191 & LOW_HALF)
 """RD_KAFKA_RESP_ERR__PARTITION_EOF, as an unsigned int."""
+# Offsets are never reset: where the broker has deleted the next one, that is an error and no jump over records. Ends
+# of partitions are messages, since compaction and aborted transactions leave offsets without a record.
 _OWN = {
     "group.id": "replay-land", "enable.auto.commit": "false", "enable.auto.offset.store": "false",
     "isolation.level": "read_committed", "enable.partition.eof": "true", "auto.offset.reset": "error", "log_level": "0",
@@ -94,6 +96,7 @@ class CommittedRecords:
         self._lib = librdkafka()
         said = ctypes.create_string_buffer(_ERROR_ROOM)
         conf = self._lib.rd_kafka_conf_new()
+        # The reading relies on ``_OWN``, so these count before what the user says.
         for name, value in {**_QUICK, **self.settings, **_OWN}.items():
             if self._lib.rd_kafka_conf_set(conf, name.encode(), value.encode(), said, _ERROR_ROOM):
                 self._lib.rd_kafka_conf_destroy(conf)
@@ -108,6 +111,7 @@ class CommittedRecords:
 
     def __exit__(self, *_: object) -> None:
         if self._client is not None:
+            # In this order: librdkafka wants every reference to the consumer's queue given back before it is closed.
             self._lib.rd_kafka_queue_destroy(self._queue)
             self._lib.rd_kafka_consumer_close(self._client)
             self._lib.rd_kafka_destroy(self._client)
@@ -126,6 +130,7 @@ class CommittedRecords:
             if added := waiting[: PARTITIONS_AT_ONCE - len(self._following)]:
                 self._assign(added)
                 del waiting[: len(added)]
+            # Of each partition one message more than records: that it has ended.
             most = sum(self.ranges[p][1] - begin for p, begin in self._following.items()) + len(self._following)
             with interpreted(is_on=is_small):
                 batch = self._batch(min(BATCH, most))
