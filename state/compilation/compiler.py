@@ -23,6 +23,7 @@ from .numba_cache import COMPILING, alone
 
 def start_compiler(versions: Sequence[Version]) -> subprocess.Popen[str]:
     """Compile them, elsewhere. The process says nothing; what it has done is in the cache."""
+    # A session of its own: Ctrl-C in the terminal ends who asked, and what is being compiled is there for the next run.
     process = subprocess.Popen(
         [sys.executable, "-m", "kstreams_replay.state.compilation.compiler"],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
