@@ -59,6 +59,7 @@ class ForeignKeySend(Operator):
             else _inner_messages(old_key, taken.valid, new_key)
         )
         refused = taken.valid & (new_key < 0) if self.node.kind != "left" else np.zeros(len(taken), np.bool_)
+        # Kafka counts the drop and sends the deletion to the old foreign key all the same: such a change had an effect.
         is_record = sent.old_instruction[refused] == _NOTHING
         chunk.drop(self.context.node, taken, Drops(DropReason.NULL_FOREIGN_KEY, _rows(refused), is_record))
         sends = (sent.old_instruction != _NOTHING) | (sent.new_instruction != _NOTHING)
@@ -142,6 +143,7 @@ class ForeignKeyResponse(Operator):
         hash_a, hash_b = _hash(self.node.left_value, left_values.value)
         had_value = is_valid(answers.field("hash_a"))
         asked_a, asked_b = (answers.field(name).fill_null(0).to_numpy() for name in ("hash_a", "hash_b"))
+        # A missing hash is 0 here, and so may be that of a value: whether there was one is compared as well.
         is_fresh = (had_value == left_values.valid) & (asked_a == hash_a) & (asked_b == hash_b)
         stale = _rows(~is_fresh)
         chunk.drop(self.context.node, batch, Drops(DropReason.STALE_RESPONSE, stale, np.ones(len(stale), np.bool_)))

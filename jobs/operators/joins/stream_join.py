@@ -129,6 +129,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         return self._join(advance_row, rows, chunk)
 
     def propagated_time_ms(self, time_ms: int) -> int:
+        # What waits will leave with its own time, so the nodes below have reached no later one.
         return int(self.waiting.rows[self.waiting.order, waiting.TIME].min(initial=time_ms))
 
     def _join(self, merged_batch: Batch, rows: np.ndarray, chunk: Chunk) -> Batch:
@@ -238,6 +239,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         """Persistent stores show all that they have, until their times rise again; those in memory come back with their
         times. What waits is there, but is looked for only when another record has begun to wait (TimeTracker.minTime).
         """
+        # Before the times begin again: afterwards nobody could know which segments a persistent store had lost.
         self.store.sweep(self._kept_from_ms, 0)
         self.totals = kernel.fresh_totals()
         if self.windows[kernel.SEGMENT] > 0:
@@ -318,6 +320,8 @@ class StreamJoin(MultiOperator, StatefulOperator):
         slots = self.waiting.add(waits.key, waits.sequence, waits.kind - 2, waits.time_ms, waits.reference)
         self.waiting.order = slots[self._ranked(waits.time_ms, waits.kind - 2, waits.key)]
         _, records = self.store.alive(self._kept_from_ms)
+        # A record that waits is in its store as well. Its row there has to name its slot, else it would leave alone
+        # although a later record was paired with it.
         numbers = self.store.pool[records, SEQUENCE], waits.sequence
         _, these, those = np.intersect1d(*numbers, assume_unique=True, return_indices=True)
         self.store.pool[records[these], PENDING] = slots[those]

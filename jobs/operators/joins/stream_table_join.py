@@ -102,6 +102,8 @@ class StreamGlobalTableJoin(Operator):
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         keys = np.full(len(batch), NULL_CODE, np.int32)
         named = np.flatnonzero(batch.valid)
+        # Kafka maps the key before it drops a null value, which it drops whatever the key is. So the selector need not
+        # be asked, and a callable never gets None for a value.
         selected = self.selector.result.encode(self.selector.evaluate(batch.take(named)))
         keys[named] = self.table_keys.intern(selected)
         accepted = self.lookup.accepted(batch, keys, chunk)
@@ -177,6 +179,8 @@ class BufferedStreamTableJoin(BufferedByGrace):
 
     def _numbered(self, is_late: np.ndarray) -> np.ndarray:
         """Sequence numbers of arrived records; those that do not wait get none."""
+        # RocksDBTimeOrderedKeyValueBuffer counts with 31 bits, and counts only what it puts: a record that does not
+        # wait takes no number.
         numbers = self.sequence + np.cumsum(~is_late)
         self.sequence = int(numbers[-1]) & _SEQUENCE_MASK if len(numbers) else self.sequence
         return np.where(is_late, 0, numbers & _SEQUENCE_MASK)
@@ -187,6 +191,8 @@ class BufferedStreamTableJoin(BufferedByGrace):
         row, time, key = leaves[going], self.buffer.time_ms[going], self.buffer.key[going]
         starts = np.append(True, (row[1:] != row[:-1]) | (time[1:] != time[:-1]))[: len(going)]
         group = np.cumsum(starts)
+        # Records of one key and time are in order of arrival already. Serialized keys are compared only where different
+        # keys leave at one row with one time.
         differs = np.append(False, ~starts[1:] & (key[1:] != key[:-1]))[: len(going)]
         tied = np.flatnonzero(np.isin(group, group[differs]))
         if len(tied):

@@ -93,6 +93,8 @@ class TableJoin(MultiOperator):
         return batch.forward(
             rows,
             key=batch.key[rows],
+            # The other time is -1 where there is nothing, and for a value that a suppress buffer shows: the change's
+            # own counts.
             time_ms=np.maximum(batch.time_ms, other.time_ms)[rows],
             valid=is_valid(new),
             value=Values(new),
