@@ -159,6 +159,8 @@ class Entries:
         heap, kept, n = self.heaps[name], getattr(self.slots, name), move.n_fresh
         fresh = pa.nulls(len(move.rows), heap.kind) if column is None else column.take(move.rows)
         old = None if n == len(references) else heap.take(references[~move.is_fresh])
+        # The kernel takes ``reference`` and ``prior`` from what leaves, and does not see the other columns: their heaps
+        # would keep the values for ever.
         if name != "reference":
             kept[self.slots.reference == NO_VALUE] = NO_VALUE
         kept[move.stays] = heap.append(fresh.slice(n)) + np.arange(len(move.stays))
