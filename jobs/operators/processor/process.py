@@ -135,6 +135,7 @@ class Process(SharingOperator):
                     raise
                 failed.add(row, error)
             self._book_refused(chunk, cause)
+        # Rows behind the last record that reached this node have moved the task's stream time as well.
         self._punctuate(chunk, len(chunk.stream_time_ms), failed)
         self.reach(max(chunk.stream_time_ms[-1:].tolist(), default=NO_TIMESTAMP_MS))
         if chunk.tick_ms is not None:
@@ -305,6 +306,7 @@ class Process(SharingOperator):
         self.processor_context.is_in_init = True
         self._call(self.processor.init, self.processor_context, "init")
         self.processor_context.is_in_init = False
+        # ``init`` has just made the schedules again, as new ones. Only now can each be put back to where it was.
         self.schedules.resume(self._counters)
         self.ticks.resume(self._counters)
 

@@ -90,6 +90,8 @@ class Punctuations:
             if due in counters:
                 schedule.due_ms, schedule.is_cancelled = counters[due], bool(counters[cancelled])
             listed.append((counters.get(index, len(self._all)), schedule.number, schedule))
+        # Offered in the order of the saved heap, in which parents come before their children: so it is the same heap
+        # again, and ties are broken as without a restart of the task.
         self._heap = []
         for at, _, schedule in sorted(listed, key=lambda one: one[:2]):
             if at != _ABSENT:
@@ -141,6 +143,7 @@ class Ticks(Punctuations):
         self._starts.append(start_ms)
         if self.now_ms != NO_TIMESTAMP_MS:
             return super().add(interval_ms, callback, self._first(interval_ms, start_ms), now_ms)
+        # There is no now to count from. The first tick gives it a time and enters it into the heap.
         schedule = Schedule(len(self._all), NO_TIMESTAMP_MS, interval_ms, callback)
         self._all.append(schedule)
         return schedule

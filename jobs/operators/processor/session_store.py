@@ -44,6 +44,7 @@ class SessionStoreRows(ExpiringRows, SessionStore):
 
     def remove(self, session_key: Windowed) -> None:
         name = self._named(session_key)
+        # AbstractRocksDBSegmentedBytesStore.remove moves the store's time, InMemorySessionStore.remove does not.
         if self.spec.is_persistent:
             self._time_ms = max(self._time_ms, session_key.window_end_ms)
         self._put(name, None)

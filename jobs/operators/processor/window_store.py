@@ -39,9 +39,13 @@ class WindowStoreRows(ExpiringRows, WindowStore):
         window_start_ms = whole_ms(window_start_ms, self.place, "a window's start", earliest=0)
         keeps, spec = self.spec.retain_duplicates, self.spec
         coded = self._coder.encode_put(value)
+        # RocksDBWindowStore.put: a null would delete nothing among duplicates, so it does not even move the store's
+        # time.
         if coded is None and keeps and spec.is_persistent:
             return
         self._time_ms = max(self._time_ms, window_start_ms)
+        # maybeUpdateSeqnumForDups: RocksDBWindowStore counts before its segments refuse a put, InMemoryWindowStore only
+        # what it takes.
         if keeps and (spec.is_persistent or (coded is not None and not self._is_refused(window_start_ms))):
             self._sequence = (self._sequence + 1) & _SEQUENCES
         if self._is_refused(window_start_ms):
@@ -67,6 +71,8 @@ class WindowStoreRows(ExpiringRows, WindowStore):
 
     def fetch(self, key: Any, time_ms: int) -> Any:  # type: ignore[override]  # the base takes the other forms
         data, time_ms = self._key.encode(key), min(whole_ms(time_ms, self.place), _LATEST)
+        # InMemoryWindowStore.fetch looks for the key without a sequence number, under which no duplicate is;
+        # RocksDBWindowStore looks for the number of its last put.
         if time_ms < 0 or (self.spec.retain_duplicates and not self.spec.is_persistent):
             return None
         value = self._value(_name(data, time_ms, self._sequence))
