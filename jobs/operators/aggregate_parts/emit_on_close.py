@@ -51,6 +51,7 @@ class FinalResults:
 
     def finish(self) -> None:
         """The batch is done."""
+        # Kafka returns while the upper bound of what it would fetch is negative, and notes no close time then.
         if len(self.closed) and self.closed[-1] >= 0:
             self.last_close_ms = max(self.last_close_ms, int(self.closed[-1]) + self.lag_ms)
 

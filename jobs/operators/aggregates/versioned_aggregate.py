@@ -56,6 +56,8 @@ class VersionedAggregate(RecordAggregate):
         for flags, slot in zip(program.flags.tolist(), program.slots.tolist(), strict=True):
             key, time_ms, is_new = int(self.slots.key[slot]), int(self.slots.time[slot]), bool(flags & START)
             is_null = state.state[slot] is None
+            # The key was deleted later than this result: RocksDBVersionedStore takes it into the history, and the
+            # latest value stays null.
             if is_new and self._ends.get(key, 0) > time_ms:
                 self._remove(slot)
                 continue
