@@ -126,6 +126,7 @@ def exception_handlers(config: Mapping[str, Any]) -> ExceptionHandlers:
     by_name: dict[str, Handler] = {}
     for name, value in config.items():
         known = _OLD_NAMES.get(name, name)
+        # Where both names are given, the one that is not deprecated counts, in whichever order they come.
         if known not in by_name or name == known:
             by_name[known] = _handler(known, value)
     processing = by_name.get(PROCESSING)

@@ -21,6 +21,7 @@ def misuse_of_null(expression: pl.Expr, *, is_condition: bool = False) -> tuple[
     """What is expected instead, what is there, and what to write, where NULL is compared, listed or decides; else None.
     ``is_condition``: the whole decides, too. The last is empty where the words differ between SQL and polars.
     """
+    # Polars writes texts and names of columns in double quotes; what is within them may look like a comparison.
     text = re.sub(r'"[^"]*"', '""', str(expression))
     if _COMPARED.search(text):
         return "a comparison that can be true", "which compares with NULL: that is NULL for every record", ""

@@ -13,6 +13,7 @@ def own_headers(given: Any, place: str, what: str = "headers") -> Headers:
     if type(given) is tuple and not given:
         return ()
     try:
+        # A memoryview refuses numbers and lists of numbers, of which ``bytes`` alone would make content.
         kept = tuple((name, None if content is None else bytes(memoryview(content))) for name, content in given)
     except (TypeError, ValueError):
         kept = ((None, None),)

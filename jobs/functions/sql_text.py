@@ -72,6 +72,7 @@ def readings(text: str, names: Collection[str]) -> Iterator[str]:
 def balanced(text: str) -> str:
     """``text`` with the conditions of a long AND or OR in halves of halves, which means the same."""
     tokens = [_Token(str(matched.lastgroup), matched[0]) for matched in _TOKEN.finditer(text)]
+    # A comment up to the end of its line would swallow the parentheses that are put behind it.
     if any(token.text.startswith(("--", "/*")) for token in tokens):
         return text
     alternatives: list[list[list[str]]] = [[[]]]
@@ -83,6 +84,7 @@ def balanced(text: str) -> str:
         if level == 0 and word == "AS":
             end = index
             break
+        # The first AND behind a BETWEEN joins its two bounds, not two conditions.
         if word in ("BETWEEN", "AND") and level == 0:
             is_between = word == "BETWEEN"
         if not is_splitting:

@@ -110,6 +110,7 @@ class WindowStore(HintingObject, NoDict, ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        # Not ``fetch``: of one window it gives the value itself, which may be a list and is no iterator over rows.
         names = ("fetch_range", "fetch_keys", "fetch_all", "all")
         give(cls, StoreIterator, (*names, *(f"backward_{name}" for name in names)))
         if "fetch" in vars(cls):

@@ -56,6 +56,7 @@ class StoreIterator(_Closing, Iterator[Row], Generic[Row]):
 
     def __bool__(self) -> bool:
         if not self._ahead and not self._is_closed:
+            # The range is asked first: behind the rows it would end the zip after a second row was taken, and lost.
             self._ahead = [row for _, row in zip(range(1), self._rows, strict=False)]
         return bool(self._ahead) and not self._is_closed
 

@@ -280,6 +280,7 @@ class TimestampExtractor:
                 raise failure
             if answer is not None:
                 times[row], known[row] = answer, True
+                # A later time makes a dead letter of the record (known_times), which moves no partition time.
                 start_ms = start_ms if answer > LATEST_MS else max(start_ms, int(answer))
         return times, known, before
 

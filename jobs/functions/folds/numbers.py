@@ -163,6 +163,7 @@ def number_columns(array: pa.Array, dtype: type) -> tuple[np.ndarray, np.ndarray
     """Numbers (0 where null) and validity; of dates, times and decimals what ``ranked`` compares."""
     valid = is_valid(array)
     if pa.types.is_decimal(array.type):
+        # Arrow keeps a decimal128 as two longs, the lower first; ``ranked`` takes no more digits than fit into that.
         halves = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
         return np.where(valid, halves[::2], 0).astype(dtype), valid
     if pa.types.is_temporal(array.type):

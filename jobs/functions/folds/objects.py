@@ -65,6 +65,7 @@ class DistinctCountState(ObjectState):
         numbers, count = aggregate
         if numbers.get(value, count) < count:
             return aggregate
+        # The dict of ``empty`` is the same for all slots, so the first value goes into one of its own.
         if len(numbers) != count or count == 0:
             numbers = dict(list(numbers.items())[:count])
         numbers[value] = count

@@ -16,6 +16,7 @@ from .folding_kernel import MIN, SUM
 from .object_state import ObjectState
 
 _DIGITS = 38
+# Python's default context rounds to 28 digits.
 _EXACT = Context(prec=2 * _DIGITS)
 
 
@@ -48,6 +49,7 @@ class OrderedState(ObjectState):
 
     def taken(self, aggregate: Any, value: Any) -> Any:
         assert self.kind == SUM, "the smallest of what is left is not known"
+        # A unary minus would round to the digits of the default context.
         return self._sum(aggregate, value.copy_negate())
 
     def merged(self, one: Any, other: Any) -> Any:
