@@ -188,6 +188,7 @@ class DrivenTasks:
                     turns.append((int(self._causes.sequence(np.array([first]))[0]), source, number))
         if not turns:
             return None
+        # At one place a recorded time (-1) goes before rows, then the task that was built first, then its sources.
         _, source, number = min(turns, key=lambda turn: (turn[0], turn[1] >= 0, turn[2], turn[1]))
         return self.tasks[number], source if source >= 0 else None
 

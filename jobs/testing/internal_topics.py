@@ -46,6 +46,7 @@ class InternalTopics:
         shape, records = self._nodes[topic].shape, list[OutputRecord]()
         for arrival, table in parts:
             rows = table.combine_chunks()
+            # The topology wrote these bytes with the same serdes, so there is none that cannot be read.
             keys = shape.key.to_python(shape.key.decode(rows["key"].combine_chunks()).values)
             values = shape.value.to_python(shape.value.decode(rows["value"].combine_chunks()).values)
             times, arrivals = rows["timestamp"].to_pylist(), arrival[rows["cause"].to_numpy()].tolist()

@@ -62,6 +62,7 @@ class _Store(Hinting, NoDict):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        # ``get`` gives one value, which may be a list itself.
         give(cls, IterableRows, [name for name in vars(cls) if not name.startswith("_") and name != "get"])
 
     def __init__(self, name: str, looks: Looks, shown: Shown | None = None) -> None:

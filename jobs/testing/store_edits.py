@@ -88,6 +88,7 @@ def _into_table(edit: StoreEdit, task: Task, log: ChangeLog | None) -> None:
     run, arguments = _run_of_nothing(task), list(edit.arguments)
 
     writer = Writer(run.chunk, Links(_send_nothing, run.show), 0)
+    # Stores of tables and of windowed aggregates are timestamped ones in Kafka Streams; for sessions there is none.
     if edit.method == "put" and node.shape.window != "session" and arguments[1] is not None:
         arguments[1] = _with_more(arguments[1], TIMESTAMPED)
     if is_windowed:
