@@ -59,6 +59,7 @@ def replay_chosen(
     if not count:
         expected, got = "records that the pipeline has read", "none in these times and partitions"
         raise ConfigError(f"judge, pipeline {pipeline!r}", expected, got, "choose other times or partitions")
+    # ``max_records`` is a bound of each increment; only the first one has the first records of the tape.
     increments = None if chosen.max_records is None else 1
     again = replay(
         scratch, topology, pipeline=pipeline, runner=LocalRunner(), max_records=chosen.max_records,
@@ -79,6 +80,7 @@ def _records(landed: Landed, cut: dict[str, int], chosen: ChosenRecords) -> tupl
         "partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64()),
         "timestamp": pa.array([], pa.int64()), "key": pa.array([], pa.binary()), "value": pa.array([], pa.binary()),
     })  # fmt: skip
+    # Partitions that are left out are landed empty: their number decides how many tasks there are, and where keys go.
     return _together([nothing, *parts]), len(landed.ends)
 
 
