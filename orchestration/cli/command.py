@@ -73,6 +73,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Raises UsageError where ``one_of`` does not hold; ConfigError for a ``replay.toml`` that is none."""
+        # A `replay.toml` that cannot be read must not stop a completion, or the help that says how to write it.
         if not (ctx.resilient_parsing or {"-h", "--help"} & set(args)):
             ctx.default_map = defaults_of(self.params)
         rest = super().parse_args(ctx, self._repeated(args))

@@ -124,6 +124,7 @@ def _memory() -> MachineFinding:
 
 
 def _limits_of_container() -> Iterator[int]:
+    # The file of cgroup v2, then that of v1, whose value without a limit is larger than any memory.
     for path in ("memory.max", "memory/memory.limit_in_bytes"):
         with suppress(OSError, ValueError):  # "max": no limit
             yield int((Path("/sys/fs/cgroup") / path).read_text())
@@ -171,6 +172,7 @@ def _clock(warehouse: str) -> MachineFinding:
     if entry.type != fs.FileType.File or entry.mtime_ns is None:
         return MachineFinding("clock", WRONG, f"{warehouse}: a file that was written is not there", "check the storage")
     written = entry.mtime_ns // 1_000_000
+    # Writing takes time: a file's time between the two readings of our clock shows no difference.
     apart = max(before - written, written - after, 0)
     sentence = f"clocks of this machine and of {warehouse} are {apart / 1000:.1f} s apart"
     if apart > CLOCK_MOST_MS:
@@ -184,6 +186,7 @@ def _broker(server: str) -> MachineFinding:
     if not (host and port.isdecimal()):
         return MachineFinding("kafka", WRONG, f"{server!r} is no HOST:PORT", "write it as in localhost:9092")
     try:
+        # Kafka writes an IPv6 address in brackets, which a socket does not take.
         with socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS):
             return MachineFinding("kafka", OK, f"{server} answers")
     except (OSError, OverflowError) as error:

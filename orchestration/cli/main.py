@@ -147,6 +147,7 @@ class _Commands(click.Group):
         try:
             module = importlib.import_module(entry[0], __package__)
         except ModuleNotFoundError as error:
+            # Any other module that is missing is an extra's, of which `failure_of` says how to install it.
             if error.name != BENCHMARKS:
                 raise
             expected, next_step = "a checkout, which has the benchmarks", "run it there, as benchmarks/README.md says"
@@ -212,6 +213,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _sigterm_raises(), spans_exported():
             code = _run(list(sys.argv[1:] if argv is None else argv), invocation)
+            # Here and not at the interpreter's end, where nobody catches what a closed pipe or a full disk raises.
             sys.stdout.flush()
         return code
     except (KeyboardInterrupt, _Terminated) as stop:

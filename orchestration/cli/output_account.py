@@ -151,6 +151,7 @@ def _stages(topology: Topology, output: str) -> list[SubTopology]:
     while unseen:
         above = {other.id: other for sub in unseen for other in topology.sub_topologies
                  if set(other.repartitions) & set(sub.sources)}  # fmt: skip
+        # Topics may form a loop, which leads back to a sub-topology that is known already.
         unseen = [sub for number, sub in above.items() if number not in by_id]
         by_id |= above
     return [sub for sub in topology.sub_topologies if sub.id in by_id]

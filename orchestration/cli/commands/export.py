@@ -60,6 +60,7 @@ def export(
 
 def _write_whole(path: Path, write: Callable[[Path], None]) -> None:
     """What is there under ``path`` stays until the new file is whole."""
+    # In the same folder, since a rename is atomic within one file system alone.
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         write(part)

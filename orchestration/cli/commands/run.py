@@ -195,6 +195,7 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
             reports.append(report)
             keep(f"increments up to {report.increment} are committed")
             kept.bring_up(warehouse, asked.pipeline)
+    # As the planner of `replay` has it: a flush takes what waits, since all of it would be late after it.
     seconds, idle = time.monotonic() - started, "proceed" if asked.flush_at_end else asked.idle
     if not reports:
         waits = inputs_that_wait(warehouse, topology, pipeline=asked.pipeline, idle=idle, until_ms=until_ms)
