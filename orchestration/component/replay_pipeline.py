@@ -78,6 +78,7 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
     )
     max_records: int | None = said(None, "Cut into increments of at most so many records.")
     idle: Literal["wait", "proceed"] = said("wait", "Whether records wait for a partition that lags.")
+    # YAML reads 4.3 as a number.
     kafka_version: float | str | None = said(None, f"Whose rows are made: {' or '.join(REPLAYED)}.")
     checks: CheckAttributes = said(CheckAttributes(), "How guarantees are checked.")
     publish: dict[str, PublishAttributes] = said({}, "Output to the topic to which it is published.")

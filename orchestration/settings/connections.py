@@ -77,6 +77,7 @@ class FilesResource(dg.ConfigurableResource["FilesResource"]):
         """Raises ConfigError for a mapping that cannot be, or an environment variable that is not set."""
         given = {name: _plain(getattr(self, name), name) for name in type(self).model_fields}
         columns = given["value"]
+        # One column alone is the value itself; in a list, it would be a JSON object with one field.
         value = columns[0] if columns is not None and len(columns) == 1 else columns
         return FileSource(**given | {"value": value})
 

@@ -77,6 +77,7 @@ def _load(source: str, reference: str) -> ModuleType:
     except ReplayError as error:
         _say_where(error)
         raise
+    # A script that ends with `sys.exit()` would end the command without a sentence.
     except (Exception, SystemExit) as error:
         raise _broken(reference, error) from error
     cloudpickle.register_pickle_by_value(module)
@@ -91,6 +92,7 @@ def _load_file(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # Before the file runs: a dataclass in it looks its module up there, to resolve annotations that are text.
     sys.modules[name] = module
     if str(path.parent.resolve()) not in sys.path:
         sys.path.insert(0, str(path.parent.resolve()))
