@@ -265,6 +265,7 @@ def _report(
         quiet.append(key)
         yield dg.AssetObservation(key, metadata=said)
         return
+    # Dagster takes one result of an asset from a step, so earlier increments are events of the log.
     for row in ledger.done_rows(unheard[0], unheard[-2]) if len(unheard) > 1 else []:  # some numbers may be left out
         tags = {"dagster/data_version": version_of(row).value}
         context.log_event(dg.AssetMaterialization(key, metadata=metadata_of(row.increment), tags=tags))
@@ -288,6 +289,7 @@ def _check_quiet(context: dg.AssetExecutionContext, pipeline: Pipeline, quiet: l
         is_error = evaluation.severity is dg.AssetCheckSeverity.ERROR and evaluation.blocking
         broken += [evaluation.description or evaluation.check_name] if is_error and not evaluation.passed else []
     if broken:
+        # A second try finds the increment in the ledger, replays nothing, and makes the same check again.
         raise dg.Failure("\n".join(broken), allow_retries=False)
 
 
@@ -369,6 +371,7 @@ def _spec(pipeline: Pipeline, table: str, upstream: Iterable[str], kinds: set[st
         owners=list(translator.get_owners(*mine)),
         tags=dict(translator.get_tags(*mine)),
         kinds=set(translator.get_kinds(*mine, kinds)),
+        # A topic's records do not depend on the topology: changed code puts no landed topic out of date.
         code_version=None if kind == LANDED else pipeline.topology.fingerprint,
         metadata=table_metadata(pipeline, table) | _pages(pipeline, kind),
     )

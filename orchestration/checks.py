@@ -342,6 +342,7 @@ def _result(
     asked |= {(table, number): verdicts for number, verdicts in zip(missing, ask(table, missing), strict=True)}
     for increment in numbers:
         verdict = as_one([each for each in asked[table, increment] if each.guarantee == subject.id])
+        # What no table has evidence of does not pass, but asking again would not change that: it holds nothing up.
         if verdict.answer not in ("true", "unchecked"):
             break
         held = increment

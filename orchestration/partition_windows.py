@@ -211,6 +211,7 @@ def next_window(pipeline: Pipeline, definition: dg.TimeWindowPartitionsDefinitio
     """
     until_ms = reached(pipeline).until_ms
     for window in windows_of(definition, list(definition.get_partition_keys())):
+        # The partition that ends at `until_ms` itself may be half done, if a run died between two of its increments.
         is_before = until_ms is not None and window.end_ms < until_ms
         if not is_before and (unread.records_before(window.end_ms) or still_to_come(pipeline, unread, window.end_ms)):
             return window
@@ -230,6 +231,7 @@ def planner_after(pipeline: Pipeline, increment: int, times: LandedTimes) -> Pla
 
 
 def _planner(pipeline: Pipeline, increment: int, done: DoneRow, times: LandedTimes) -> Planner:
+    # Whether a Kafka partition lags is decided by the end of Dagster's partition (`still_to_come`).
     return Planner(
         pipeline.warehouse, pipeline.topology, increment=increment + 1, previous=done, idle="proceed", times=times
     )
@@ -240,6 +242,7 @@ def _missing(pipeline: Pipeline, window: Window, so_far: Reached, unread: Backlo
     assert pipeline.partitions is not None
     until_ms = so_far.until_ms
     is_whole = until_ms is not None and not unread.records_before(until_ms)
+    # Of the partition that was reached last, records may be unread; if none are, the next one is the first missing.
     keys = [
         each.key
         for each in windows_of(pipeline.partitions, list(pipeline.partitions.get_partition_keys()))

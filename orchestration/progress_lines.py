@@ -66,6 +66,7 @@ class ProgressLines:
         with self._lock:
             self._begin(words, self._seconds())
             if self._closed.is_set():
+                # A new event, since the thread of an earlier `doing` may not have seen yet that its own is set.
                 self._closed = Event()
                 Thread(target=self._look, args=(self._closed,), name="replay-progress", daemon=True).start()
 

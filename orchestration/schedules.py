@@ -143,6 +143,7 @@ def waits_for(pipeline: Pipeline, instance: dg.DagsterInstance, job_name: str, l
         log.warning(judgement.words)
         if judgement.is_lost:
             instance.report_run_failed(record.dagster_run, judgement.words)
+            # Else corrected code that takes over the increment would wait for this run until its heartbeat is old.
             forget(pipeline.own, record.dagster_run.run_id)
     return words
 
@@ -159,6 +160,7 @@ def judged(pipeline: Pipeline, instance: dg.DagsterInstance, record: RunRecord, 
     """Whether an unfinished run lives, and is to be waited for."""
     run = record.dagster_run
     name, age_ms = f"run {run.run_id}", at_ms - int(record.create_timestamp.timestamp() * 1000)
+    # Before `_lost`: a run in the queue has no process, hence no heartbeat, and may wait there for any time.
     if run.status is dg.DagsterRunStatus.QUEUED:
         return RunJudgement(f"{name} is still in the queue", is_waited_for=True)
     beat = heartbeat_of(pipeline.own, run.run_id)
