@@ -312,6 +312,8 @@ class RecordRun(ChunkRun):
             self._handed.setdefault(step.edge, []).append((self._next_turn(), one))
             return
         self._come(step.child, 1)
+        for view, _ in step.lookers:
+            view.begin_input()
         if step.lookers:
             self._show(step.lookers, (step.child.name, _INPUT), one)
         forwarded: Sequence[Single] | None = None
@@ -329,6 +331,8 @@ class RecordRun(ChunkRun):
         else:
             for made in forwarded:
                 self._pass_on(step.child.name, made)
+        for view, _ in step.lookers:
+            view.end_input()
         if self.chunk.failure is not None:
             raise self.chunk.failure  # no record comes after the one that filled a buffer
 

@@ -201,6 +201,12 @@ class TableView(ABC):
     def settle(self) -> None:
         """The chunk is done: its puts become part of the table."""
 
+    def begin_input(self) -> None:  # noqa: B027 (only buffers emit what a view must still show)
+        """By record: a row of INPUT comes, and until ``end_input`` all that its node emits because of it goes out."""
+
+    def end_input(self) -> None:  # noqa: B027
+        """By record: all below that row is done."""
+
     def advance(self, reached_ms: Mapping[str, int]) -> None:  # noqa: B027 (most views have no clock)
         """The chunk had no record, and advanced nodes to the stream times ``reached_ms``. Called before ``settle``."""
 

@@ -18,7 +18,7 @@ from ....state.stores.key_values import NO_REFERENCE, KeyValueRows
 from ....state.times import FOREVER
 from ..base.forward_order import merge_in_forward_order
 from ..base.operator import Found, TableView
-from .suppressed_table_view_kernel import HELD, clear, commit, watch_buffer
+from .suppressed_table_view_kernel import HELD, NONE_ENDED, clear, commit, watch_buffer
 from .table_steps import old_values
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class SuppressView(TableView):
         self.priors = KeyValueRows(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
         self._wait_ms = node.wait_ms if node.until == "window-closes" else FOREVER
         self._observed_ms = self._advanced_ms = -1
+        self._is_open = False
+        """Whether results of the newest change are going out."""
         self._fed: tuple[Batch, Batch] | None = None
         self._at = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -92,10 +94,22 @@ class SuppressView(TableView):
         changes, slots = self._fed[0], self.priors.slots
         empty_batch = changes.take(np.zeros(0, np.int64))
         self._observed_ms = max(self._watch(empty_batch, empty_batch.key.astype(np.int64))[2], self._advanced_ms)
-        limit = self._observed_ms - self._wait_ms
+        limit = NONE_ENDED if self._is_open else self._observed_ms - self._wait_ms
         commit(*self._at, old_values(changes)[1], limit, slots.end, slots.flags, slots.reference, slots.newest)
         self.priors.keep(self._old().all(), self._at[0])
         self._fed = None
+
+    def begin_input(self) -> None:
+        self.above.begin_input()
+        self._is_open = True
+
+    def end_input(self) -> None:
+        """What ended by the time of that row, and was not emitted, has left in silence."""
+        self.above.end_input()
+        self._is_open = False
+        none, slots = np.zeros(0, np.int64), self.priors.slots
+        limit = self._observed_ms - self._wait_ms
+        commit(none, none, np.zeros(0, np.bool_), limit, slots.end, slots.flags, slots.reference, slots.newest)
 
     def resume(self, stores: Mapping[str, pa.Table]) -> None:
         self.above.resume(stores)

@@ -2,7 +2,8 @@
 
 Rule: while a key waits in the buffer it is what the first change that waits replaced, else what the table above shows.
 An entry is there from its first change on, and until all below have got what it emits. Of final results some entries
-leave in silence: those whose window's end is ``<= stream time - wait`` are gone when the next change comes.
+leave in silence: those whose window's end is ``<= stream time - wait`` are gone when the put of a change is over. It is
+once all below have got what the change made the buffer emit (InMemoryTimeOrderedKeyValueChangeBuffer.evictWhile).
 
 Arrays: ``merged`` is a tuple of which int8 and row int64 (all rows,). ``changes`` is a tuple of slot int64, time int64
 and old valid bool (changes,). ``c_at`` int64 and ``old_valid`` bool (changes,) are two of these. ``leaving`` int64
@@ -13,9 +14,12 @@ and old valid bool (changes,). ``c_at`` int64 and ``old_valid`` bool (changes,) 
 from ....state.compilation.kernel_compilation import inner_kernel, kernel
 from ....state.stores.key_values import FIRST_ROW
 from ....state.stores.value_heap import NO_REFERENCE
+from ....state.times import FOREVER
 
 HELD = 8
 """Flag of a slot whose key waits."""
+NONE_ENDED = -FOREVER
+"""Limit by which no window ended."""
 LEFT = -1
 """In ``newest``: the entry has left in this chunk."""
 
@@ -31,15 +35,16 @@ def watch_buffer(merged, changes, leaving, asked, clock, ends, s_flags, referenc
     which, row_of = merged
     c_at, c_time, c_old_valid = changes
     observed, wait = clock
-    last, previous = -1, observed
+    last, limit, over = -1, NONE_ENDED, 0
     for i in range(which.shape[0]):
         row = row_of[i]
-        # A change moves stream time and is put. What was due by the time before it had left by then: Kafka evicts after
-        # each put, so at this change's own put the entries of the previous stream time are gone.
+        # A change moves stream time and is put. While what the buffer emits because of it goes out, nothing has left in
+        # silence since the put before.
         if which[i] == 0:
-            previous, observed, last = observed, max(observed, c_time[row]), row
+            last, limit = row, max(limit, observed - wait)
+            observed, over = max(observed, c_time[row]), end_of_put(which, i)
             slot = c_at[row]
-            if not is_waiting(slot, -1, previous - wait, ends, s_flags, newest):
+            if not is_waiting(slot, -1, limit, ends, s_flags, newest):
                 # The key does not wait, so the change begins an entry. Later ones leave ``newest`` as it is: the prior
                 # value is that of the first.
                 newest[slot] = row + 1
@@ -47,13 +52,27 @@ def watch_buffer(merged, changes, leaving, asked, clock, ends, s_flags, referenc
         elif which[i] == 1:
             newest[leaving[row]] = LEFT
         else:
+            if last >= 0 and i >= over:
+                last, limit = -1, observed - wait
             slot = asked[row]
-            is_held[row] = slot >= 0 and is_waiting(slot, last, previous - wait, ends, s_flags, newest)
+            is_held[row] = slot >= 0 and is_waiting(slot, last, limit, ends, s_flags, newest)
             if is_held[row]:
                 begun = newest[slot] - 1
                 # From before the chunk: its prior value was kept when that chunk was committed.
                 shown[row] = reference[slot] if begun < 0 else prior_of(begun, c_old_valid)
     return observed
+
+
+@inner_kernel
+def end_of_put(which, change):  # type: ignore[no-untyped-def]
+    """Behind the last emission that the change at ``change`` caused. ``which`` int8 (all rows,): as in ``merged``."""
+    over = change + 1
+    for i in range(change + 1, which.shape[0]):
+        if which[i] == 0:
+            break
+        if which[i] == 1:
+            over = i + 1
+    return over
 
 
 @inner_kernel

@@ -53,6 +53,12 @@ class StepView(TableView):
     def settle(self) -> None:
         self.above.settle()
 
+    def begin_input(self) -> None:
+        self.above.begin_input()
+
+    def end_input(self) -> None:
+        self.above.end_input()
+
     def running(self) -> Mapping[str, object]:
         return self.above.running()
 
@@ -96,6 +102,14 @@ class JoinView(TableView):
     def settle(self) -> None:
         self.left.settle()
         self.right.settle()
+
+    def begin_input(self) -> None:
+        self.left.begin_input()
+        self.right.begin_input()
+
+    def end_input(self) -> None:
+        self.left.end_input()
+        self.right.end_input()
 
     def resume(self, stores: Mapping[str, pa.Table]) -> None:
         self.left.resume(stores)

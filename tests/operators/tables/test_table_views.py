@@ -6,6 +6,8 @@ from kstreams_replay.jobs.topology import (
     Consumed,
     KTable,
     Materialized,
+    Processor,
+    Record,
     Serde,
     SessionWindows,
     StreamsBuilder,
@@ -113,3 +115,75 @@ def test_a_window_that_waits_is_seen_as_before_it_began_to_wait():
     ]
     for cuts in ((), (1,), (2,), (3,), (4,), (5,), (1, 2, 3, 4, 5)):
         assert play_task(build, tape, cuts=cuts).outputs == want
+
+
+class Bystander(Processor):
+    """Since it may use another node's store, its task runs record by record."""
+
+    def process(self, record: Record) -> None:
+        pass
+
+
+def plays(build, tape):
+    """What the tape's task writes, cut nowhere, once and everywhere, in chunks and in increments."""
+    every = tuple(range(1, len(tape)))
+    for cuts in ((), *((cut,) for cut in every), every):
+        yield play_task(build, tape, cuts=cuts).outputs
+        yield play_task(build, tape, chunks=cuts).outputs
+
+
+@pytest.mark.parametrize("is_by_record", [False, True])
+def test_a_window_that_left_in_silence_is_seen_as_it_is_from_the_next_record_on(is_by_record):
+    """
+    The filter takes back its result, so that nothing is emitted when it closes: it leaves as part of the put that
+    closes it (TimeOrderedKeyValueBuffer.evictWhile), after which the table above shows nothing for it.
+    """
+
+    def build(builder: StreamsBuilder) -> KTable:
+        one = builder.stream("a", Consumed(TEXT, LONG))
+        counted = one.group_by_key().windowed_by(TimeWindows.of_size(10)).count(Materialized("a-counts"))
+        if is_by_record:
+            one.process(Bystander, stores=["a-counts"])
+        final = counted.filter(lambda key, count: count < 2).suppress(Suppressed.until_window_closes())
+        return both(counts(builder, "b", TimeWindows.of_size(10, grace=100), 200), final)
+
+    tape = [
+        InputRecord("a", "k", 1, 1),
+        InputRecord("a", "k", 1, 2),
+        InputRecord("b", "k", 1, 3),
+        InputRecord("a", "l", 1, 15),
+        InputRecord("b", "k", 1, 7),
+        InputRecord("b", "k", 1, 8),
+    ]
+    for outputs in plays(build, tape):
+        assert outputs == [Output(2, ("k", 0, 10), "1,0", 3)]
+
+
+@pytest.mark.parametrize("is_by_record", [False, True])
+def test_who_gets_a_final_result_sees_its_window_as_before_it_waited(is_by_record):
+    """
+    Kafka emits an entry, and removes it from the buffer when all below have got it (evictWhile).
+    """
+
+    def build(builder: StreamsBuilder) -> KTable:
+        one = builder.stream("a", Consumed(TEXT, LONG))
+        counted = one.group_by_key().windowed_by(TimeWindows.of_size(10)).count(Materialized("a-counts"))
+        if is_by_record:
+            one.process(Bystander, stores=["a-counts"])
+        final = counted.suppress(Suppressed.until_window_closes())
+        return both(final, final.map_values(lambda count: count + 100, returns=LONG))
+
+    tape = [
+        InputRecord("a", "k", 1, 1),
+        InputRecord("a", "k", 1, 2),
+        InputRecord("a", "j", 1, 3),
+        InputRecord("a", "l", 1, 15),
+    ]
+    # The count of a window begins with 0, which is what each result replaces.
+    for outputs in plays(build, tape):
+        assert outputs == [
+            Output(3, ("j", 0, 10), "0,101", 3),
+            Output(3, ("j", 0, 10), "1,100", 3),
+            Output(3, ("k", 0, 10), "0,102", 2),
+            Output(3, ("k", 0, 10), "2,100", 2),
+        ]
