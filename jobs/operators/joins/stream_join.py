@@ -237,7 +237,8 @@ class StreamJoin(MultiOperator, StatefulOperator):
 
     def restart(self) -> None:
         """Persistent stores show all that they have, until their times rise again; those in memory come back with their
-        times. What waits is there, but is looked for only when another record has begun to wait (TimeTracker.minTime).
+        times. What waits is there, and the next record looks for what may leave: Kafka's sum with a fresh
+        TimeTracker.minTime overflows, unless grace and the window after are 0.
         """
         # Before the times begin again: afterwards nobody could know which segments a persistent store had lost.
         self.store.sweep(self._kept_from_ms, 0)
