@@ -20,7 +20,7 @@ _NO_FILE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class FolderEntries:
     """Files and folders at any depth. By name below the directory, and what it is: ``unreadable`` entries, behind which
     records may be, and those that are ``no_files``.
     """
@@ -30,11 +30,11 @@ class Entries:
     no_files: dict[str, str] = field(default_factory=dict)
 
 
-def entries_of(filesystem: fs.FileSystem, root: str) -> Entries:
+def entries_of(filesystem: fs.FileSystem, root: str) -> FolderEntries:
     """Of the directory ``root``. OSError where one below it cannot be read."""
     if not isinstance(filesystem, fs.LocalFileSystem):
-        return Entries(filesystem.get_file_info(fs.FileSelector(root, recursive=True)))
-    entries = Entries()
+        return FolderEntries(filesystem.get_file_info(fs.FileSelector(root, recursive=True)))
+    entries = FolderEntries()
     folders: list[tuple[str, tuple[str, ...]]] = [("", (os.path.realpath(root),))]
     while folders:
         folder, around = folders.pop()

@@ -77,7 +77,7 @@ class EvictedEntries:
     seen_ms: np.ndarray
 
 
-class Entries:
+class BufferEntries:
     """``value``: serde of the table's values. ``keeps_tombstones``: deletions are forwarded, so they need a reference.
     ``counts_bytes``: sizes are Kafka's; else 0. ``memory``: (values, bytes) that may stay in memory, None: all.
     """

@@ -27,7 +27,7 @@ from ...kernels.earlier_changes import earlier_by_key
 from ..base.changelogs import Changelog, KeptStore, LeftState, unknown_changelog
 from ..base.operator import Counters, Due, OperatorContext, StatefulOperator, with_deleted
 from . import suppress_early_kernel, suppress_kernel
-from .buffer_entries import Entries
+from .buffer_entries import BufferEntries
 from .changelog_entries import logged_entries, restored_entries
 from .suppress_node import SuppressNode
 
@@ -58,7 +58,7 @@ class Suppress(StatefulOperator):
         assert when_full != "emit-early" or not self.is_final, "final results are never emitted early"
         spills = when_full == "spill"
         self.limits = (UNBOUNDED, UNBOUNDED) if spills else (max_records, max_bytes)
-        self.entries = Entries(
+        self.entries = BufferEntries(
             context,
             value,
             keeps_tombstones=not self.is_final,
