@@ -53,6 +53,9 @@ USES: dict[str, dict[str, tuple[int, str]]] = {
         "cloudpickle.dump": (1, "a lesson, into a file without a name"),
         "pickle.load": (1, "that file, as standard input of the process that the worker has started"),
     },
+    "jobs/functions/expression_text.py": {
+        "pickle.loads": (1, "a function of whoever writes the topology, which polars has just pickled in this process"),
+    },
     "jobs/functions/callable_bodies.py": {"the text 'eval'": (1, "how ast reads an expression; nothing is run")},
     "jobs/functions/decorated_functions.py": {
         "compile": (1, "a call with a wrapper's own parameters; its instructions are compared, never run"),

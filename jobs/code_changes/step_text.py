@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from ...state.serdes.function_text import function_text
+from ..functions.expression_text import expressible_text, expression_text
 from ..functions.expressions import Call, Expression, Struct
 from ..functions.folds.lists import ListFold
 from ..functions.folds.numbers import MeanFold, NumberFold
@@ -28,8 +29,8 @@ STEPS = (
 )  # fmt: skip
 """Attributes of nodes that hold what a user wrote."""
 
-_TEXTS = 3
-"""Rises when the same step gets another text; 3: what a function names of the user's is distinguished."""
+_TEXTS = 4
+"""Rises when the same step gets another text; 4: arguments in expressions, and more of functions, are distinguished."""
 
 _NUMBERS = ("count", "sum", "min", "max")
 _REFERENCES = ("first", "last", "min_by", "max_by", "latest")
@@ -62,10 +63,10 @@ def describe_node(node: Node, *, shows_functions: bool) -> str:
 def describe_step(step: Any, *, shows_functions: bool) -> str:
     """An expression, a struct of some, a joiner, or a Python function."""
     if isinstance(step, Expression):
-        return str(step.expression)
+        return expression_text(step.expression)
     if isinstance(step, Struct | ExpressionJoiner):
         columns = step.columns if isinstance(step, Struct) else step.expressions
-        return ", ".join(f"{column.expression} AS {name}" for name, column in columns.items())
+        return ", ".join(f"{expression_text(column.expression)} AS {name}" for name, column in columns.items())
     if isinstance(step, tuple):
         return ", ".join(describe_step(one, shows_functions=shows_functions) for one in step)
     function = step.function if isinstance(step, Call | CallJoiner) else step
@@ -88,12 +89,12 @@ def describe_fold(fold: Any) -> str:
     if fold.words:
         return str(fold.words)
     if isinstance(fold, MeanFold | ListFold):
-        return f"{'mean' if isinstance(fold, MeanFold) else 'collect'} {fold.of}"
+        return f"{'mean' if isinstance(fold, MeanFold) else 'collect'} {expressible_text(fold.of)}"
     if isinstance(fold, NumberFold):
-        return _NUMBERS[fold.kind] if fold.of is None else f"{_NUMBERS[fold.kind]} {fold.of}"
+        return " ".join([_NUMBERS[fold.kind], *([] if fold.of is None else [expressible_text(fold.of)])])
     assert isinstance(fold, ReferenceFold), f"no words for {fold!r}"
-    by = "" if fold.by is None else f" by {fold.by}"
-    return f"{_REFERENCES[fold.kind]} {fold.of}{by}"
+    by = "" if fold.by is None else f" by {expressible_text(fold.by)}"
+    return f"{_REFERENCES[fold.kind]} {expressible_text(fold.of)}{by}"
 
 
 def functions_of(fold: Any) -> list[str]:

@@ -18,6 +18,7 @@ from ...state.errors import InvalidTimestamp, TaskFailed, TopologyError, said, s
 from ...state.records.batches import Batch
 from ...state.times import FROM_DATETIME, LATEST_MS, NO_TIMESTAMP_MS, is_int, known_times
 from .call_names import Hinting
+from .expression_text import expression_text
 from .expressions import VALUE_IS_NULL, Expressible, Expression, Shape, bind, python_keys
 from .parameters import Form, form_of
 
@@ -158,7 +159,7 @@ class TimestampExtractor:
         is.
         """
         asked = "its own time" if self.step is None else A_FUNCTION
-        asked = str(self.step.expression) if isinstance(self.step, Expression) else asked
+        asked = expression_text(self.step.expression) if isinstance(self.step, Expression) else asked
         return f"{asked}, else {self.policy}" if self.policy else asked
 
     @property

@@ -56,7 +56,7 @@ def _said(thing: Any, seen: Seen) -> Iterator[str]:
     elif isinstance(thing, MethodType):
         yield from _said(thing.__func__, seen)
         yield from _said_of_bound(thing.__func__, thing.__self__, seen)
-    elif hasattr(thing, "__code__") and id(thing) not in seen:
+    elif _has_code(thing) and id(thing) not in seen:
         seen.add(id(thing))
         yield from _said(thing.__code__, seen)
         for value in (thing.__defaults__, thing.__kwdefaults__):
@@ -87,6 +87,11 @@ def _said(thing: Any, seen: Seen) -> Iterator[str]:
         yield from _said(vars(thing) if isinstance(thing, type) else _attributes(thing), seen)
     else:
         yield type(thing).__qualname__
+
+
+def _has_code(thing: Any) -> bool:
+    """Of Python. ``pl.col`` and mocks have any attribute that is asked for."""
+    return isinstance(getattr(thing, "__code__", None), CodeType)
 
 
 def _shown(value: Any) -> str:
@@ -122,7 +127,7 @@ def _said_of_bound(function: Any, bound: Any, seen: Seen) -> Iterator[str]:
         yield from _said(bound, seen)
     else:
         yield from _once_within(bound, _said(_attributes(bound), seen), seen)
-        if hasattr(function, "__code__"):
+        if _has_code(function):
             yield from _said_of_own_names(function.__code__, type(bound), _attributes(bound), seen)
 
 
@@ -135,7 +140,7 @@ def _said_of_own_names(code: CodeType, kind: type, own: Collection[str], seen: S
     changing = {name for one in classes for body in _methods(one) for name in _names(body.__code__, "STORE_ATTR")}
     for name in _names(code, "LOAD_ATTR", "LOAD_METHOD"):
         body = next((_body(vars(one)[name]) for one in classes if name in vars(one)), None)
-        if body is not None and not hasattr(body, "__code__"):
+        if body is not None and not _has_code(body):
             if name not in changing and name not in own:
                 yield from _said_of_name(name, body, kind, seen)
         elif body is not None and ("own names", id(body)) not in seen:
@@ -163,7 +168,7 @@ def _said_of_class(kind: type, seen: Seen) -> Iterator[str]:
 
 def _methods(kind: type) -> list[Any]:
     bodies = [_body(one) for one in vars(kind).values()]
-    return [body for body in bodies if hasattr(body, "__code__")]
+    return [body for body in bodies if _has_code(body)]
 
 
 def _body(one: Any) -> Any:

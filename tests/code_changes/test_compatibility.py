@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import polars as pl
 import pytest
 
 from kstreams_replay.jobs.code_changes.code_snapshot import code_snapshot
@@ -100,6 +101,16 @@ REFUSED = {
         lambda stream: stream.group_by_key().count(NAMED), lambda stream: stream.group_by("page").count(NAMED),
         {"keys", "spread"},
     ),
+    "another argument within the grouping key": (
+        lambda stream: stream.group_by(pl.col("page").str.head(2)).count(NAMED),
+        lambda stream: stream.group_by(pl.col("page").str.head(3)).count(NAMED),
+        {"keys"},
+    ),
+    "another value in the grouping key's list": (
+        lambda stream: stream.group_by("page IN ('a', 'b')").count(NAMED),
+        lambda stream: stream.group_by("page IN ('a', 'c')").count(NAMED),
+        {"keys"},
+    ),
     "another join window": (
         joined(JoinWindows.of_time_difference_and_grace(5, 1)), joined(JoinWindows.of_time_difference_and_grace(6, 1)),
         {"after_ms", "before_ms"},
@@ -136,6 +147,27 @@ def test_what_makes_rows_mean_something_else_is_refused_by_name(change):
     found = verdict(clicks(before), clicks(now))
 
     assert {one.what for one in found.refused} == settings
+
+
+TENTHS, HUNDREDTHS = pl.col("ms").round(1), pl.col("ms").round(2)
+FOLDS = {
+    "sum": lambda of: fold.sum(of), "sum where": lambda of: fold.sum("ms", where=of > 1),
+    "mean": lambda of: fold.mean(of),
+    "mean where": lambda of: fold.mean("ms", where=of > 1), "collect": lambda of: fold.collect(of),
+    "max_by": lambda of: fold.max_by("page", of), "last": lambda of: fold.last(of), "any": lambda of: fold.any(of > 1),
+    "count_distinct": lambda of: fold.count_distinct(of), "top": lambda of: fold.top(3, of, "page"),
+    "var_pop": lambda of: fold.var_pop(of, where=of > 1), "of": lambda of: fold.of(0, pl.col("aggregate") + of),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_folds_are_known_by_the_arguments_within_their_expressions(name):
+    """
+    Polars shows both as col("ms").round().
+    """
+    before, same, now = (code_snapshot(clicks(folded(n=FOLDS[name](of)))) for of in (TENTHS, TENTHS, HUNDREDTHS))
+
+    assert before == same != now
 
 
 def timed(extractor: object) -> Topology:

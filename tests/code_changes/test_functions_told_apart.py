@@ -230,6 +230,21 @@ def test_an_object_that_refers_to_itself_has_digits(text):
     assert one != other
 
 
+def test_an_object_that_has_every_attribute_has_digits():
+    """
+    As ``pl.col`` and mocks have, ``__code__`` too.
+    """
+    text = (
+        "class Column:\n    def __getattr__(self, name): return self\n    def __call__(self, value): return value\n"
+        "col = Column()\ndef used(value): return col(value) + {0}"
+    )
+
+    one, same, other = (function_text(made(text.format(number))) for number in (1, 1, 2))
+
+    assert one == same
+    assert one != other
+
+
 def test_a_table_of_ones_own_methods_is_gone_through_once():
     """
     Else the time would rise with the factorial of the methods.

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from ....state.records.batches import Batch
 from ..call_arguments import checked_as
+from ..expression_text import expressible_text
 from ..expressions import Expressible, Expression, Shape, bind_predicate
 from .changing_kernel import THERE, change_numbers
 from .fold import Fold, FoldState, WantedUpdates
@@ -32,7 +33,7 @@ class ConditionFold(Fold):
 
     @property
     def words(self) -> str:
-        return f"{self.kind} {self.of}"
+        return f"{self.kind} {expressible_text(self.of)}"
 
     def output(self, shape: Shape, place: str) -> pa.DataType:
         bind_predicate(self.of, shape, place)

@@ -19,6 +19,7 @@ from ....state.compilation.kernel_compilation import inlined_kernel, kernel
 from ....state.records.batches import Batch
 from ....state.serdes import Serde
 from ..call_arguments import checked_as
+from ..expression_text import expressible_text
 from ..expressions import Expressible, Expression, Shape
 from .fold import Fold, FoldState, WantedUpdates
 from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, FoldProgram
@@ -88,7 +89,8 @@ class MomentsFold(Fold):
     @property
     def words(self) -> str:
         name = f"{'stddev' if self.is_root else 'var'}_{'samp' if self.is_sample else 'pop'}"
-        return f"{name} {self.of}" + ("" if self.where is None else f" where {self.where}")
+        where = "" if self.where is None else f" where {expressible_text(self.where)}"
+        return f"{name} {expressible_text(self.of)}{where}"
 
     def output(self, shape: Shape, place: str) -> pa.DataType:
         self.start(shape, place)

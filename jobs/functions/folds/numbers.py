@@ -16,6 +16,7 @@ from ....state.buffers import is_valid
 from ....state.errors import TopologyError
 from ....state.records.batches import Batch
 from ..call_arguments import checked_as
+from ..expression_text import expressible_text
 from ..expressions import Expressible, Expression, Shape, bind, bind_predicate
 from .changing_kernel import change_numbers
 from .fold import Fold, FoldState, WantedUpdates
@@ -38,7 +39,9 @@ class NumberFold(Fold):
 
     @property
     def words(self) -> str:
-        return "" if self.where is None else f"{_NAMES[self.kind]} {self.of} where {self.where}"
+        if self.where is None:
+            return ""
+        return f"{_NAMES[self.kind]} {expressible_text(self.of)} where {expressible_text(self.where)}"
 
     @property
     def may_be_null(self) -> bool:
@@ -183,7 +186,9 @@ class MeanFold(Fold):
 
     @property
     def words(self) -> str:
-        return "" if self.where is None else f"mean {self.of} where {self.where}"
+        if self.where is None:
+            return ""
+        return f"mean {expressible_text(self.of)} where {expressible_text(self.where)}"
 
     @property
     def may_be_null(self) -> bool:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ....state.errors import ConfigError, TopologyError
 from ....state.records.batches import Batch
 from ..call_arguments import checked_as
+from ..expression_text import expressible_text
 from ..expressions import Expressible, Expression, Shape, bind
 from .fold import Fold, FoldState
 from .numbers import number_columns, ranked
@@ -27,7 +28,7 @@ class DistinctCountFold(Fold):
 
     @property
     def words(self) -> str:
-        return f"count_distinct {self.of}"
+        return f"count_distinct {expressible_text(self.of)}"
 
     def output(self, shape: Shape, place: str) -> pa.DataType:
         kind = bind(self.of, shape, place).result
@@ -122,7 +123,7 @@ class TopFold(Fold):
 
     @property
     def words(self) -> str:
-        return f"top {self.k} {self.of} by {self.by}"
+        return f"top {self.k} {expressible_text(self.of)} by {expressible_text(self.by)}"
 
     def output(self, shape: Shape, place: str) -> pa.DataType:
         ranked(self.by, shape, place)

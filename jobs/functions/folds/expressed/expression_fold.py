@@ -19,6 +19,7 @@ from .....state.errors import TopologyError
 from .....state.records.batches import Batch
 from .....state.serdes import Serde
 from ...call_arguments import checked_as
+from ...expression_text import expressible_text
 from ...expressions import Expressible, Expression, Shape, bind, tried
 from ..fold import Fold, FoldState, WantedUpdates
 from ..fold_program import FoldProgram
@@ -278,8 +279,8 @@ def _constant(value: Initial, place: str) -> pl.Series:
 
 def _said(part: Mapping[str, Any]) -> str:
     if "" in part:
-        return str(part[""])
-    return "(" + ", ".join(f"{one!s} AS {name}" for name, one in part.items()) + ")"
+        return expressible_text(part[""])
+    return "(" + ", ".join(f"{expressible_text(one)} AS {name}" for name, one in part.items()) + ")"
 
 
 @checked_as("fold.of")
