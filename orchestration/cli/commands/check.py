@@ -12,7 +12,7 @@ from ....expectations.verdicts import TOGETHER, Verdict, check_increments, is_in
 from ....jobs.branches.range_part import range_part
 from ....jobs.history.committed_tables import done_row
 from ....jobs.history.output_diff import outputs_left_out
-from ....state.errors import ConfigError
+from ....state.errors import ConfigError, LedgerError
 from ....state.node_rows import ROWS_MAX
 from ....state.tables.ledger import Ledger
 from ....state.tables.refused_shares import RefusedLimit
@@ -66,18 +66,18 @@ def check(
     if data_docs is not None and engine == "plain":
         raise ConfigError("--data-docs", "--engine gx, which builds them", "--engine plain", "leave one of both out")
     loaded, opened = load_topology(topology, warehouse), Warehouse(warehouse)
+    asked, (pipeline, last) = pipeline, _judged(opened, pipeline, increment)
     # A backfill makes no output that depends on a processor, so checks of such outputs would find no table.
-    if outputs_left_out(opened, pipeline, increment):
+    if outputs_left_out(opened, pipeline, last):
         loaded = range_part(loaded).topology
     facts = replay_facts(loaded, RefusedLimit(refused_max, refused_severity))
     suites = suites_of(expectations, loaded, engine)
     docs = None if data_docs is None else DataDocs(data_docs)
     again = second_run(opened, pipeline, loaded, run_again)
-    last = done_row(opened, pipeline, increment).increment
     if engine == "gx":
         load_great_expectations()  # where it is missing, that is said once, and not with every verdict
     ledger = Ledger(opened.pipeline(pipeline).ledger)
-    numbers = list(own_increments(ledger.done_rows(ledger.oldest_kept()))) if every else [last]
+    numbers = own_increments(ledger.done_rows(ledger.oldest_kept())) if every and pipeline == asked else [last]
     are_in_order, not_recorded = True, None
     for begin in range(0, len(numbers), TOGETHER):
         part = numbers[begin : begin + TOGETHER]
@@ -87,8 +87,10 @@ def check(
                 opened, pipeline, facts, part, engine=engine, suites=suites, docs=docs, again=again
             )
             verdicts = [verdict for each in judged for verdict in each]
-            not_recorded = why_not_recorded(opened, pipeline, verdicts, facts) or not_recorded
-        keep(f"verdicts on increments up to {part[-1]} are recorded")
+            # A branch may have other code, of which the quality tables of its parent must not speak.
+            if pipeline == asked:
+                not_recorded = why_not_recorded(opened, pipeline, verdicts, facts) or not_recorded
+                keep(f"verdicts on increments up to {part[-1]} are recorded")
         for verdict in verdicts:
             if as_json:
                 print(verdict_line(pipeline, verdict))
@@ -100,6 +102,23 @@ def check(
     if docs is not None and not as_json:
         print(f"Data Docs: {docs.address()}")
     return ExitCode.DONE if are_in_order else ExitCode.FAILED
+
+
+def _judged(warehouse: Warehouse, pipeline: str, increment: int | None) -> tuple[str, int]:
+    """Who made the increment that is asked for, and its number: a branch begins with one of its parent. Raises
+    LedgerError where nobody has replayed any, as in a branch from the start.
+    """
+    asked, row = pipeline, done_row(warehouse, pipeline, increment)
+    while row.content.forked is not None and row.increment > 0:
+        pipeline = row.content.forked["pipeline"]
+        row = done_row(warehouse, pipeline, row.content.forked["increment"])
+    if row.content.has_no_plan:
+        next_step = "nothing is replayed that could be judged: `replay run` it first"
+        raise LedgerError(f"pipeline {asked!r}", "a done increment of its own", "none", next_step)
+    if pipeline != asked:
+        what = f"increment {row.increment} of {pipeline}, with which {asked} begins"
+        print(f"replay check: judging {what}; the verdicts are not recorded", file=sys.stderr)
+    return pipeline, row.increment
 
 
 def _print_verdict(verdict: Verdict) -> None:

@@ -96,6 +96,30 @@ def test_all_increments_are_checked_those_of_a_branch_too(run):
     assert (code, answers_of(out) - {"WARNING", "NOT"}) == (0, {"holds"})
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--increment", 2), ("--all",)])
+def test_a_check_of_a_fresh_fork_judges_the_increment_that_it_was_forked_from(run, warehouse, options):
+    run("fork", "--pipeline", "shop", "--at", 2, "--as", "b")
+    run("fork", "--pipeline", "b", "--at", 2, "--as", "c")
+
+    of_shop = run("check", SHOP, "--pipeline", "shop", "--increment", 2, "--engine", "plain")
+    *of_fork, err = run("check", SHOP, "--pipeline", "c", *options, "--engine", "plain")
+
+    assert of_fork == [*of_shop[:2]]
+    assert "holds" in answers_of(of_shop[1])
+    assert err == ("replay check: judging increment 2 of shop, with which c begins; the verdicts are not recorded\n")
+    assert not Path(warehouse.root, "c", "quality_results").exists()
+
+
+def test_a_check_of_a_fork_from_the_start_says_that_there_is_nothing_to_judge(run):
+    run("fork", "--pipeline", "shop", "--at", 0, "--as", "b")
+
+    code, _, err = run("check", SHOP, "--pipeline", "b", "--engine", "plain")
+
+    assert code == 1
+    assert "pipeline 'b': expected a done increment of its own, got none" in err
+
+
 def test_a_branch_without_increments_of_its_own_has_no_books(run):
     run("fork", "--pipeline", "shop", "--at", 2, "--as", "b")
 
