@@ -1,13 +1,14 @@
 """The account of an output: what became of every record on its way there, and what is there now.
 
 Owns the lines, in the numbers that the ledger has. Rule: ``came = applied + left out + dropped + undecodable`` in every
-sub-topology, to the unit; a sub-topology of which that is not so is named.
+sub-topology, to the unit, and the changelog has the records that the ledger says were written.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...jobs.history.committed_tables import in_force, read_changelog, read_newest
@@ -15,7 +16,8 @@ from ...jobs.replay.increment_report import IncrementReport, report_of
 from ...jobs.topology import SubTopology, Topology
 from ...state.errors import ConfigError
 from ...state.near_names import did_you_mean
-from ...state.tables.ledger import Ledger
+from ...state.tables.ledger import Ledger, LedgerRow
+from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName
 from ...state.tables.warehouse import Warehouse
 from ..what_waits import results_that_wait
@@ -57,7 +59,8 @@ class OperatorAccount:
 class OutputAccount:
     """``stages`` from the landed topics to the output; ``operators`` that refused some. ``written``: records of its
     changelog, of which ``tombstones`` delete; ``rows``: keys and windows that it has now; ``updates``: records in whose
-    place a later one is, or which a tombstone deleted. ``waiting``: results that a suppress holds back.
+    place a later one is, or which a tombstone deleted. ``missing``: records that the ledger has since the last
+    restatement, and the changelog has not. ``waiting``: results that a suppress holds back.
     """
 
     output: str
@@ -68,14 +71,13 @@ class OutputAccount:
     tombstones: int
     updates: int
     rows: int
+    missing: int
     waiting: int
 
     @property
     def balance(self) -> bool:
-        """Whether every stage balances, and every record of the changelog is a row, an update or a tombstone."""
-        return all(stage.balance for stage in self.stages) and self.written == (
-            self.rows + self.updates + self.tombstones
-        )
+        """Whether every stage balances, and the changelog has every record that was written."""
+        return all(stage.balance for stage in self.stages) and self.missing == 0
 
     def lines(self) -> list[dict[str, Any]]:
         """A row of a table for each number, under the stage that it belongs to."""
@@ -92,7 +94,8 @@ class OutputAccount:
             refused = {f"refused: {reason}": number for reason, number in sorted(each.refused.items())}
             lines += _lines(each.operator, {"came": each.came, **refused})
         numbers = {"written": self.written, "rows now": self.rows, "replaced or deleted later": self.updates,
-                   "tombstones": self.tombstones, "results that wait": self.waiting}  # fmt: skip
+                   "tombstones": self.tombstones, "missing, as the ledger says": self.missing,
+                   "results that wait": self.waiting}  # fmt: skip
         return lines + _lines(TableName.output(self.output), numbers)
 
     def to_json(self) -> dict[str, Any]:
@@ -135,8 +138,19 @@ def account_of(warehouse: Warehouse, pipeline: str, topology: Topology, output: 
         tombstones=tombstones,
         updates=len(changelog) - tombstones - now,
         rows=now,
+        missing=_missing(rows, output, changelog["increment"]),
         waiting=_waiting(warehouse, pipeline, topology, output),
     )
+
+
+def _missing(rows: Sequence[LedgerRow[DoneRow]], output: str, written: pa.ChunkedArray) -> int:
+    """Of what the ledger says, how many records are not in the changelog, whose increments are ``written``; below 0
+    where there are more. Restatements take rows of others back, so those before the last one do not count.
+    """
+    first = max((n for n, row in enumerate(rows) if row.content.kind or row.content.has_no_plan), default=-1) + 1
+    booked = {row.increment: (row.content.outputs or {}).get(output, 0) for row in rows[first:]}
+    there = pc.is_in(written, pa.array([*booked], pa.int64()))
+    return sum(booked.values()) - (pc.sum(there).as_py() or 0)
 
 
 def _stages(topology: Topology, output: str) -> list[SubTopology]:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -160,6 +161,25 @@ def test_books_that_do_not_balance_are_named(command, replayed, tmp_path, monkey
 
     assert code == 4
     assert out.endswith("NOT BALANCED\n")
+
+
+def test_records_that_the_changelog_lacks_are_missing(command, replayed, tmp_path, monkeypatch):
+    rows = DoneRow.from_json
+
+    def one_more(content):
+        row = rows(content)
+        return row if row.outputs is None else replace(row, outputs={**row.outputs, "pages": row.outputs["pages"] + 1})
+
+    warehouse = Warehouse(shutil.copytree(replayed.root, tmp_path / "w"))
+    monkeypatch.setattr(DoneRow, "from_json", one_more)
+    where = ["--warehouse", warehouse.root, "--pipeline", "shop", "--topology", SHOP]
+
+    code, out, _ = command("account", "pages", *where)
+
+    assert code == 4
+    assert "missing, as the ledger says 2" in " ".join(out.split())
+    assert out.endswith("NOT BALANCED\n")
+    assert command("account", "sessions", *where)[0] == 0
 
 
 def test_an_output_that_is_not_there_is_refused(ask):
