@@ -65,7 +65,7 @@ def publish_iceberg(
     """
     row, own = done_row(warehouse, pipeline), warehouse.pipeline(pipeline)
     into = pipeline if namespace is None else namespace
-    opened = _catalog(catalog, properties or {})
+    opened = open_catalog(catalog, properties or {})
     opened.create_namespace_if_not_exists((into,))
     published = []
     for table in table_names(row.content):
@@ -85,7 +85,8 @@ def publish_iceberg(
     return published
 
 
-def _catalog(name: str, properties: Mapping[str, str]) -> Catalog:
+def open_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
+    """As PyIceberg is configured for it, or by ``properties``. Raises ConfigError for one that does not answer."""
     try:
         return load_catalog(name, **properties)
     except (RESTError, ValueError, OSError, KeyError, TypeError) as error:

@@ -6,10 +6,14 @@ undone is made up by the next run.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 
+from ...jobs.history.output_diff import outputs_of
+from ...jobs.topology import Topology
 from ...state.errors import ConfigError
 from ...state.extras import how_to_install
 from ...state.hidden_values import hide
+from ...state.near_names import did_you_mean
 from ...state.tables.ledger import Ledger
 from ...state.tables.warehouse import Warehouse
 
@@ -25,25 +29,42 @@ class KeptTables:
     namespace: str | None = None
     settings: Mapping[str, str] | None = None
 
-    def bring_up(self, warehouse: Warehouse, pipeline: str) -> None:
-        """To the last done increment; nothing where none is done. Raises ConfigError where PyIceberg is needed and not
-        installed, or an output is not there.
+    def refuse(self, topology: Topology) -> None:
+        """Before a run writes anything. Raises ConfigError for outputs that ``topology`` does not have, where PyIceberg
+        is needed and not installed, for a catalog that does not answer, and for what is about one where none is named.
         """
+        known = dict.fromkeys(sink.topic for sink in topology.sinks())
+        for output in self.outputs:
+            if output not in known:
+                next_step = did_you_mean(output, known, "name one of them")
+                raise ConfigError("--current", f"one of the outputs {', '.join(known)}", repr(output), next_step)
+        if self.catalog is None and (self.namespace is not None or self.settings):
+            next_step = "name the catalog with --publish-iceberg, or leave them out"
+            raise ConfigError("--namespace, --option", "a catalog that they are of", "none", next_step)
+        if self.catalog is not None:
+            hide(dict(self.settings or {}))
+            _iceberg(self.catalog).open_catalog(self.catalog, self.settings or {})
+
+    def bring_up(self, warehouse: Warehouse, pipeline: str) -> None:
+        """To the last done increment; nothing where none is done, and of an output that no increment has had yet."""
         if not (self.outputs or self.catalog) or Ledger(warehouse.pipeline(pipeline).ledger).last_done() is None:
             return
         from ...jobs.history.current_values import keep_current
 
+        there = outputs_of(warehouse, pipeline)
         for output in self.outputs:
-            keep_current(warehouse, pipeline, output)
+            if output in there:
+                keep_current(warehouse, pipeline, output)
         if self.catalog is not None:
-            self._publish(warehouse, pipeline, self.catalog)
+            _iceberg(self.catalog).publish_iceberg(
+                warehouse, pipeline, self.catalog, properties=self.settings, namespace=self.namespace
+            )
 
-    def _publish(self, warehouse: Warehouse, pipeline: str, catalog: str) -> None:
-        try:
-            from ...jobs.history.published_iceberg import publish_iceberg
-        except ModuleNotFoundError as error:
-            got, next_step = f"no module {error.name}", how_to_install("pyiceberg")
-            raise ConfigError(f"catalog {catalog}", "PyIceberg", got, next_step) from error
-        settings = dict(self.settings or {})
-        hide(settings)
-        publish_iceberg(warehouse, pipeline, catalog, properties=settings, namespace=self.namespace)
+
+def _iceberg(catalog: str) -> ModuleType:
+    try:
+        from ...jobs.history import published_iceberg
+    except ModuleNotFoundError as error:
+        got, next_step = f"no module {error.name}", how_to_install("pyiceberg")
+        raise ConfigError(f"catalog {catalog}", "PyIceberg", got, next_step) from error
+    return published_iceberg

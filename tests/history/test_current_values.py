@@ -1,6 +1,7 @@
 """`current/<output>`: after every increment the rows that `read_newest` gives, whatever files they are in."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -166,3 +167,49 @@ def test_the_commands_keep_it(warehouse, capsys):
     assert kept(warehouse) == {"ann": "2", "bob": "1"}
     with pytest.raises(ConfigError, match="one of"):
         keep_current(warehouse, "p", "none")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--current", "nosuch"], "--current: expected one of the outputs out, got 'nosuch'; name one of them"),
+        (["--namespace", "n"], "--namespace, --option: expected a catalog that they are of, got none; name the"),
+        (["--option", "uri=u"], "--namespace, --option: expected a catalog that they are of, got none; name the"),
+        (["--current", "out", "--publish-iceberg", "nowhere"], "catalog nowhere: expected a catalog that answers"),
+    ],
+)
+def test_what_a_run_cannot_keep_is_refused_before_it_writes(warehouse, capsys, options, says):
+    land(warehouse, ("ann", "1"))
+
+    code = main(["run", APP, "--warehouse", warehouse.root, "--pipeline", "p", "--local", *options])
+
+    assert (code, says in capsys.readouterr().err) == (2, True)
+    assert not Path(warehouse.pipeline("p").root).exists()
+
+
+@pytest.mark.parametrize("option", ["--until=soon", "--migrate=nothing", "--renamed=nothing"])
+def test_an_option_that_cannot_be_read_is_refused_before_values_are_kept(warehouse, option):
+    land(warehouse, ("ann", "1"))
+    run(warehouse)
+
+    code = main(["run", APP, "--warehouse", warehouse.root, "--pipeline", "p", "--local", "--current", "out", option])
+
+    assert code == 2
+    assert not Path(warehouse.pipeline("p").current("out")).exists()
+
+
+def test_an_output_that_changed_code_adds_is_kept_from_its_first_increment_on(warehouse, tmp_path):
+    land(warehouse, ("ann", "1"))
+    run(warehouse)
+    land(warehouse, ("ann", "2"))
+    (tmp_path / "more.py").write_text(
+        "from kstreams_replay import Consumed, Serde, StreamsBuilder\nbuilder = StreamsBuilder()\n"
+        "read = builder.stream('in', Consumed(Serde.string(), Serde.string()))\nread.to('out')\nread.to('more')\n"
+        "topology = builder.build()\n"
+    )
+    place = ["--warehouse", warehouse.root, "--pipeline", "p", "--local", "--idle", "proceed"]
+
+    assert main(["run", f"{tmp_path}/more.py", *place, "--current", "more"]) == 0
+
+    files = DeltaTable(warehouse.pipeline("p").current("more")).file_uris()
+    assert [row["value"] for file in files for row in pq.ParquetFile(file).read().to_pylist()] == ["2"]

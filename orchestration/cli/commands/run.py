@@ -169,11 +169,13 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
 
     warehouse, topology = Warehouse(asked.warehouse), load_topology(asked.topology, asked.warehouse)
     settings = dict(key_and_value(pair, "--option") for pair in asked.option)
+    until_ms = None if asked.until is None else instant_ms(asked.until, "--until")
+    wanted = wanted_of(asked.migrate, asked.renamed)
     kept = KeptTables(asked.current, asked.publish_iceberg, asked.namespace, settings)
+    kept.refuse(topology)
     kept.bring_up(warehouse, asked.pipeline)
     progress.doing("planning the first increment")
     started, reports, name = time.monotonic(), [], f"command-{uuid.uuid4().hex[:12]}"
-    until_ms = None if asked.until is None else instant_ms(asked.until, "--until")
     said = f"`replay run` of process {os.getpid()} on {socket.gethostname()}"
     with beating(warehouse.pipeline(asked.pipeline), name, said):
         for report in replay(
@@ -186,7 +188,7 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
             idle=asked.idle,
             flush_at_end=asked.flush_at_end,
             on_step=lambda step: None if spark is None else wait_for(spark, step, progress.doing),
-            wanted=wanted_of(asked.migrate, asked.renamed),
+            wanted=wanted,
             progress=progress.show,
             run=name,
             until_ms=until_ms,
