@@ -80,8 +80,10 @@ class Command(click.Command):
         if ctx.params.get("warehouse") is not None:
             ctx.ensure_object(Invocation).place = f"warehouse {ctx.params['warehouse']}"
         _leave_out_what_contradicts(ctx)
+        # A line that a shell completes need not be whole, and an error would leave the user without an answer.
+        choices = () if ctx.resilient_parsing else self.one_of
         options = {param.name: param.opts[0] for param in self.params}
-        for choice in self.one_of:
+        for choice in choices:
             given = [name for name in choice.names if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
             if len(given) > 1:
                 raise click.UsageError(f"{options[given[0]]} and {options[given[1]]} exclude each other", ctx)

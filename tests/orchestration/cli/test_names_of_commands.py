@@ -57,6 +57,8 @@ def completed(line: str, shell: str = "bash") -> list[str]:
         ("replay sho", ["plain,show"]),
         ("replay show pages --w", ["plain,--warehouse", "plain,--window", "plain,--wide"]),
         ("replay check x --engine ", ["plain,gx", "plain,plain"]),
+        ("replay land clicks --on-gap ", ["plain,refuse", "plain,skip"]),  # none of the sources is named yet
+        ("replay vacuum --keep-days 1 --keep-increments 1 --de", ["plain,--delete"]),
     ],
 )
 def test_a_shell_completes_commands_options_and_values(line, want):
