@@ -23,6 +23,7 @@ from ..state.tables.ledger import Ledger
 from ..state.tables.ledger_rows import DoneRow
 from ..state.tables.names import TableName
 from ..state.tables.warehouse import Warehouse
+from ..state.times import END_OF_TIME_MS
 from .text_tables import utc
 
 READ_MAX = 10_000
@@ -123,7 +124,9 @@ def sentences_of(waits: Sequence[WaitingInput], warehouse: str) -> list[str]:
 
 def advance_command(topic: str, warehouse: str, to_ms: int | None) -> str:
     """What to paste to record that ``topic`` has come to a time, or, without one, that it is complete."""
-    until = "--complete" if to_ms is None else f'--to "{utc(to_ms)}"'
+    # Milliseconds where a time has no text that the option reads.
+    when = None if to_ms is None else to_ms if to_ms > END_OF_TIME_MS else f'"{utc(to_ms)}"'
+    until = "--complete" if when is None else f"--to {when}"
     return f"replay advance {quote(topic)} {until} --warehouse {quote(warehouse)}"
 
 

@@ -68,10 +68,14 @@ def duration_text(duration: int) -> str:
 def instant_ms(text: str, name: str) -> int:
     """Milliseconds since 1970 of a time as ISO 8601 (without a zone: UTC), or given as milliseconds.
 
-    Raises ConfigError for other text, and for parts of a millisecond.
+    Raises ConfigError for other text, for milliseconds beyond LATEST_MS and for parts of one.
     """
     if text.isascii() and text.isdecimal():
-        return int(text)
+        digits = text.lstrip("0")
+        if len(digits) > len(str(LATEST_MS)):  # nanoseconds, or more digits than Python reads as a number
+            expected, got = "a time of at most 2 ** 53 - 1 ms", f"a number of {len(digits):,} digits"
+            raise ConfigError(name, expected, got, "give milliseconds since 1970")
+        return bounded_ms(int(text), name, "the time")
     expected = 'a time such as "2026-01-31T10:00:00Z", or milliseconds since 1970'
     try:
         instant = datetime.fromisoformat(text)

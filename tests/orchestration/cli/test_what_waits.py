@@ -1,8 +1,13 @@
 """`replay run` says what it leaves unread and why, and what is not final yet."""
 
+import json
+import shlex
+
 import pytest
 
 from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.orchestration.what_waits import advance_command
+from kstreams_replay.state.times import END_OF_TIME_MS, LATEST_MS
 from tests.dagster.test_waiting import orders_wait, static  # noqa: F401  (a fixture)
 from tests.planted import LandedRecord, plant
 
@@ -65,6 +70,15 @@ def test_a_static_table_that_is_complete_holds_nothing_back(run, static):  # noq
     assert code == 0
     assert "warning" not in errors
     assert "3 read = 3 applied" in out
+
+
+@pytest.mark.parametrize("to_ms", [1, END_OF_TIME_MS, END_OF_TIME_MS + 1, LATEST_MS])
+def test_the_command_that_is_advised_is_one_that_can_be_given(run, static, to_ms):  # noqa: F811
+    _, *words = shlex.split(advance_command("users", static.root, to_ms))
+
+    code, out, _ = run(*words, "--json")
+
+    assert (code, set(json.loads(out)["reached_ms"].values())) == (0, {to_ms})
 
 
 def test_landing_says_that_a_topic_is_complete_and_refuses_more_of_it(run, tmp_path):
