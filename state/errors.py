@@ -172,7 +172,10 @@ class Damaged(ReplayError):
 
 
 class DamagedFile(Damaged):
-    """A data file of a table is missing, or is not what was written."""
+    """A data file of ``table`` is missing, or is not what ``increment`` (None: not known) has written."""
+
+    table: str = ""
+    increment: int | None = None
 
 
 class DamagedTable(Damaged):

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow.compute as pc
 from pyarrow import fs
 
-from ...state.errors import ConfigError, DamagedLedger, DamagedTable, ReplayError, TouchedTable
+from ...state.errors import ConfigError, DamagedFile, DamagedLedger, DamagedTable, ReplayError, TouchedTable
 from ...state.tables.branch_files import (
     current_tables,
     existing_tables,
@@ -33,7 +33,7 @@ from ...state.tables.delta_log import refuse_unknown_features
 from ...state.tables.foreign_commits import refuse_ever_altered, refuse_touched
 from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
-from ...state.tables.names import TableName
+from ...state.tables.names import LEDGER, TableName
 from ...state.tables.object_stores import open_filesystem
 from ...state.tables.parquet_reader import how_to_restore, open_file
 from ...state.tables.warehouse import Warehouse, is_name
@@ -88,6 +88,8 @@ class _Fsck:
         self.warehouse, self.on_table, self.examined = warehouse, on_table, Examined()
         self._read: dict[str, bool] = {}
         """Of every file that was read, by its path, whether it was whole."""
+        self._restorable: dict[str, list[int]] = {}
+        """Of the folder of a pipeline, where it was needed, the numbers to which it can go back."""
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
@@ -95,7 +97,10 @@ class _Fsck:
         try:
             yield
         except ReplayError as error:
-            self._note(error.place, f"expected {error.expected}, got {error.got}", error.next_step)
+            repair = error.next_step
+            if isinstance(error, DamagedFile) and error.increment is not None:
+                repair = how_to_restore(error.table, error.increment, self._numbers_of)
+            self._note(error.place, f"expected {error.expected}, got {error.got}", repair)
         except OSError as error:
             self._note(str(error.filename or self.warehouse.root), str(error), "let this user read it")
 
@@ -103,6 +108,16 @@ class _Fsck:
         finding = Finding(place, wrong, repair)
         if finding not in self.examined.findings:
             self.examined.findings.append(finding)
+
+    def _numbers_of(self, folder: str) -> list[int]:
+        """To which the pipeline can go back: none that was given up or vacuumed; none where its ledger is damaged."""
+        if folder not in self._restorable:
+            self._restorable[folder] = []
+            with suppress(ReplayError, OSError):
+                ledger = Ledger(f"{folder}/{LEDGER}")
+                oldest, done = ledger.oldest_kept(), [row.increment for row in ledger.done_rows()]
+                self._restorable[folder] = [each for each in (0, *done) if each >= oldest]
+        return self._restorable[folder]
 
     # --- a pipeline ------------------------------------------------------------------------------------------
 

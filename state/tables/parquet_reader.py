@@ -7,7 +7,7 @@ have no seal or no checksums (of Spark's landing, of versions before) are read a
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from shlex import quote
@@ -154,11 +154,17 @@ def damaged(root: str, file: DataFile, got: str) -> DamagedFile:
         return DamagedFile(f"{root}/{file.path}", "the file as it was registered", got, next_step)
     increment = _increment(file)
     place = f"{root}/{file.path}" + ("" if increment is None else f", of increment {increment}")
-    return DamagedFile(place, "the file as it was committed", got, how_to_restore(root, increment))
+    error = DamagedFile(place, "the file as it was committed", got, how_to_restore(root, increment))
+    error.table, error.increment = root, increment
+    return error
 
 
-def how_to_restore(table: str, increment: int | None) -> str:
-    """What to do about a damaged table, or about its rows of ``increment`` (None: not known)."""
+def how_to_restore(
+    table: str, increment: int | None, restorable: Callable[[str], Collection[int]] | None = None
+) -> str:
+    """What to do about a damaged table, or about its rows of ``increment`` (None: not known). ``restorable``: gives the
+    numbers to which the pipeline of a folder can go back; None: the one before ``increment`` is taken for one.
+    """
     copy = "put it back from a copy of the warehouse"
     above, _, name = table.rpartition("/")
     kind = above.rpartition("/")[2]
@@ -171,7 +177,10 @@ def how_to_restore(table: str, increment: int | None) -> str:
     if kind in (OUTPUTS, RETRACTIONS) or increment is None:
         return f"{copy}, or {other}"
     pipeline = above.rpartition("/")[0] if kind in (STATE, REPARTITION) else above
-    return f"{copy}, or go back with `{restore_command(pipeline, increment - 1)}` and run again, or {other}"
+    numbers = [increment - 1] if restorable is None else [each for each in restorable(pipeline) if each < increment]
+    if not numbers:
+        return f"{copy}, or {other}"
+    return f"{copy}, or go back with `{restore_command(pipeline, max(numbers))}` and run again, or {other}"
 
 
 def restore_command(pipeline: str, increment: int) -> str:

@@ -6,16 +6,19 @@ Increment 3 is planned, a record that it reads is taken out of play, and 4 comes
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kstreams_replay.expectations.audits import open_scope
 from kstreams_replay.expectations.facts import ReplayFacts
 from kstreams_replay.expectations.operators.stream_time_rises import audit_stream_time_rises
+from kstreams_replay.jobs.branches.vacuum import vacuum
 from kstreams_replay.jobs.branches.verification import verifiable, verify
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.explain.explanation import explain
 from kstreams_replay.jobs.history.exclusions import exclude_records
+from kstreams_replay.jobs.history.fsck import fsck
 from kstreams_replay.jobs.history.history import History
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import LedgerError
@@ -49,6 +52,18 @@ def read(warehouse: Warehouse) -> Iterator[tuple[tuple[str, int, int], int]]:
             for partition, end in ends.items():
                 for offset in range(plan.content.cut_from[topic][partition], end):
                     yield (topic, int(partition), offset), plan.increment
+
+
+def test_fsck_names_the_last_done_increment_before_a_damaged_one(warehouse):
+    store = next(Path(warehouse.root, "p", "state").glob("*/partition=*/00000004-*.parquet"))
+    store.unlink()
+
+    (repair,) = {each.repair for each in fsck(warehouse).findings if str(store) in each.place}
+
+    assert f"go back with `replay restore --warehouse {warehouse.root} --pipeline p --to 2` and run" in repair
+    vacuum(warehouse, "p", keep_increments=4, delete=True)
+    (repair,) = {each.repair for each in fsck(warehouse).findings if str(store) in each.place}
+    assert "restore" not in repair
 
 
 def test_every_record_was_read_by_the_increment_whose_plan_has_it(warehouse):
