@@ -22,6 +22,7 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
+from kstreams_replay.orchestration.cli import options
 from kstreams_replay.orchestration.cli.command import command, option
 from kstreams_replay.orchestration.cli.exit_codes import ExitCode
 from kstreams_replay.state.errors import ConfigError, MachineError
@@ -58,10 +59,14 @@ EVERY = "W1,W1u,W2,W3,W4,W5,W6,W7,W8,W9"
 @option("--nexmark", is_flag=True, help="Nexmark's queries in the place of the workloads")
 @option("--queries", default=",".join(NEXMARK), metavar="q,…", help="which of them, with --nexmark (default all)")
 @option(
-    "--records", type=int, default=10_000_000, metavar="N", help="clicks, or events of Nexmark (default 10,000,000)"
+    "--records",
+    type=options.COUNT,
+    default=10_000_000,
+    metavar="N",
+    help="clicks, or events of Nexmark (default 10,000,000)",
 )
 @option("--peers", metavar="P,…", help=f"which (default {','.join(PEERS)}; of Nexmark polars), or none")
-@option("--runs", type=int, default=4, metavar="N", help="runs of each, the first apart (default 4)")
+@option("--runs", type=options.COUNT, default=4, metavar="N", help="runs of each, the first apart (default 4)")
 @option("--json", type=Path, default=Path("bench.json"), metavar="FILE", help="default bench.json")
 @option("--plot", type=Path, default=Path("bench.png"), metavar="FILE", help="default bench.png")
 @option("--folder", type=Path, metavar="DIR", help="keep the data there (default: gone afterwards)")

@@ -8,6 +8,7 @@ increment on it can be asked. What a topic's landing has committed always stays:
 times. The heartbeat of a run that was lost stays as long as a schedule may go by it.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -82,8 +83,9 @@ def vacuum(
     """
     if keep_increments is not None and (keep_days is not None or keep_increments < 1):
         raise ConfigError("keep_increments", "1 or more, and no keep_days", str(keep_increments), "name one of both")
-    if keep_days is not None and keep_days < 0:
-        raise ConfigError("keep_days", "0 or more", str(keep_days), "give a larger number")
+    # Written so that nan, which is neither less nor more than any number, is refused: no increment would be kept by it.
+    if keep_days is not None and not 0 <= keep_days < math.inf:
+        raise ConfigError("keep_days", "0 or more", str(keep_days), "give a number of days")
     work = _Vacuum(warehouse, pipeline, clock_ms())
     oldest = work.oldest(keep_increments, keep_days)
     if delete and oldest:

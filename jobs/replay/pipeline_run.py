@@ -82,8 +82,11 @@ def replay(
     ``progress``: called as a step begins, and with the progress. ``run``: name of the caller's heartbeats.
     ``kafka_version``: whose rows are made, "4.3" or "4.4"; None: that of the increment before, at first "4.3".
     CodeChanged when the topology cannot continue with the state, LedgerError for records after a flush, LedgerConflict
-    when another runner commits first, ConfigError for ``until_ms`` with ``flush_at_end`` and for another version.
+    when another runner commits first, ConfigError for ``until_ms`` with ``flush_at_end``, for another version and for
+    ``increments`` below 1.
     """
+    if increments is not None and increments < 1:
+        raise ConfigError("increments", "1 or more", str(increments), "give a larger number, or leave it out")
     if flush_at_end and until_ms is not None:
         raise ConfigError("until", "no flush_at_end beside it", "both", "close history when all of it was read")
     topology = topology.reading(warehouse.topics)

@@ -1,5 +1,6 @@
 """Options and arguments that several commands share. Each is a decorator, and gives the function one parameter."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,23 @@ from ...state.kafka_version import DEFAULT, REPLAYED
 from ...state.tables.refused_shares import DEFAULT_LIMIT
 from .command import STORAGE_OPTION, STORAGE_TIMEOUT, Decorator, argument, key_and_value, option
 from .defaults import FILE, WAREHOUSE_VARIABLE
+
+
+class Number(click.FloatRange):
+    """As FloatRange, for finite numbers alone: ``nan`` is on neither side of a bound, so click lets it pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """As click's."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+
+COUNT = click.IntRange(min=1)
+INCREMENT = click.IntRange(min=0)
+"""The number of one; 0 is that with which a branch from the start begins."""
+SHARE = Number(0, 1)
 
 TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
 """How a topology is named (orchestration/settings/topology_loading.py)."""
@@ -67,7 +85,7 @@ key = option("--key", metavar="KEY", help="this key alone, as text, a number, or
 window = option("--window", metavar="TIME", help="windows that begin at this time alone: ISO 8601, or milliseconds")
 """``window: str | None``."""
 
-increment = option("--increment", type=int, metavar="N", help="as of this increment (default: the last)")
+increment = option("--increment", type=INCREMENT, metavar="N", help="as of this increment (default: the last)")
 """``increment: int | None``."""
 
 kafka = option("--kafka", required=True, metavar="SERVERS", help="bootstrap servers: host:port, with commas")
@@ -117,7 +135,7 @@ def refused_limit(function: Any) -> Any:
     """``refused_max: float`` and ``refused_severity: str``, as ``RefusedLimit`` takes them."""
     where = "alarms"
     share = option(
-        "--refused-max", type=click.FloatRange(0, 1), default=DEFAULT_LIMIT.share, metavar="SHARE", section=where,
+        "--refused-max", type=SHARE, default=DEFAULT_LIMIT.share, metavar="SHARE", section=where,
         help="of the records that came so many may be refused, or undecodable, without an alarm (default 0.01)",
     )  # fmt: skip
     severity = option(

@@ -1,5 +1,6 @@
 """Vacuum takes what nobody can ask for, and nothing else; at any time."""
 
+import math
 import os
 import shutil
 from dataclasses import replace
@@ -369,8 +370,9 @@ def test_an_unknown_pipeline_and_a_number_out_of_bounds_are_refused(warehouse):
         vacuum(warehouse, "q")
     with pytest.raises(ConfigError, match="keep_increments: expected 1 or more"):
         vacuum(warehouse, "p", keep_increments=0)
-    with pytest.raises(ConfigError, match="keep_days: expected 0 or more"):
-        vacuum(warehouse, "p", keep_days=-1)
+    for days in (-1, math.nan, math.inf):
+        with pytest.raises(ConfigError, match="keep_days: expected 0 or more"):
+            vacuum(warehouse, "p", keep_days=days)
     assert {output: len(read_changelog(warehouse, "p", output, increment=2)) > 0 for output in OUTPUTS} == {
         "counts": True, "pages": True,
     }  # fmt: skip

@@ -26,7 +26,7 @@ from ..command import argument, command, option
 @option("--to", "until", required=True, metavar="T2", help="the time at which it ends, which is no more in it")
 @options.topology_option("the code that makes the range, changed or as it is", required=True)
 @option("--as", "name", required=True, metavar="NAME", help="name of the branch")
-@option("--max-records", type=int, metavar="N", help="read in increments of at most so many records")
+@option("--max-records", type=options.COUNT, metavar="N", help="read in increments of at most so many records")
 @options.kafka_version
 @options.local
 @options.master

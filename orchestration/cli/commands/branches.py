@@ -23,7 +23,7 @@ branch_argument = argument("name", metavar="NAME", help="the branch")
 @command()
 @options.warehouse
 @options.pipeline
-@option("--at", type=int, required=True, metavar="N", help="after this increment; 0: from the start")
+@option("--at", type=options.INCREMENT, required=True, metavar="N", help="after this increment; 0: from the start")
 @option("--as", "name", required=True, metavar="NAME", help="name of the branch, a pipeline of its own")
 @options.topology_option("the changed code that it will be replayed with")
 def fork(warehouse: str, pipeline: str, at: int, name: str, topology: str | None) -> int:
@@ -64,8 +64,8 @@ def branches(warehouse: str, as_json: bool) -> int:
 @argument("b", metavar="B", help="another one, or the same as of another increment")
 @options.warehouse
 @option("--output", metavar="X", help="this output alone (default: all that both have)")
-@option("--increment-a", type=int, metavar="N", help="A as of this increment (default: the last)")
-@option("--increment-b", type=int, metavar="N", help="B as of this increment (default: the last)")
+@option("--increment-a", type=options.INCREMENT, metavar="N", help="A as of this increment (default: the last)")
+@option("--increment-b", type=options.INCREMENT, metavar="N", help="B as of this increment (default: the last)")
 @options.limit
 @options.as_json
 @options.raw
@@ -152,7 +152,7 @@ def drop(name: str, warehouse: str) -> int:
 @command()
 @options.warehouse
 @options.pipeline
-@option("--to", type=int, required=True, metavar="N", help="continue from here; 0: from the start")
+@option("--to", type=options.INCREMENT, required=True, metavar="N", help="continue from here; 0: from the start")
 @option("--abandon", is_flag=True, help="give up an increment that is planned and not done")
 def restore(warehouse: str, pipeline: str, to: int, abandon: bool) -> int:
     """Make a pipeline continue from an increment that is done, under a new epoch."""

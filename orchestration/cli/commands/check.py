@@ -34,14 +34,14 @@ from ..exit_codes import ExitCode
 @options.topology_argument
 @options.warehouse
 @options.pipeline
-@option("--increment", type=int, metavar="N", help="this one (default: the last)")
+@option("--increment", type=options.INCREMENT, metavar="N", help="this one (default: the last)")
 @option("--all", "every", is_flag=True, help="every increment")
 @option("--expectations", metavar="FOLDER", help="judge the suites of your own in it too (docs/quality.md)")
 @option("--json", "as_json", is_flag=True, help="print each verdict as a line of JSON")
 @option("--data-docs", metavar="FOLDER", help="build Great Expectations' pages there; a directory, or a URI")
 @option(
     "--run-again",
-    type=int,
+    type=click.IntRange(min=0),
     default=ROWS_MAX,
     metavar="N",
     help="run increments of up to N records again where no table shows what an operator did (0: none)",

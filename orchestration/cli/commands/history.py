@@ -127,7 +127,12 @@ class ExplainOptions:
 )
 @options.key
 @options.window
-@option("--dropped", type=int, metavar="N", help="the N-th row of `dropped`; 1 is the newest, which show prints last")
+@option(
+    "--dropped",
+    type=options.COUNT,
+    metavar="N",
+    help="the N-th row of `dropped`; 1 is the newest, which show prints last",
+)
 @options.topology_option(options.TOPOLOGY, required=True)
 @options.warehouse
 @options.pipeline

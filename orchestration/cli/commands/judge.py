@@ -34,7 +34,13 @@ from .compare import print_difference
 @option("--to", "until", metavar="TIME", help="record times before this alone")
 @option("--partitions", metavar="N,…", help="these partitions of the landed topics alone")
 @option("--max-records", type=click.IntRange(min=1), metavar="N", help="the first N records of these alone")
-@option("--limit", type=int, default=10, metavar="N", help="so many differences of each output (default 10)")
+@option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=10,
+    metavar="N",
+    help="so many differences of each output (default 10)",
+)
 @options.as_json
 @options.raw
 def judge(

@@ -206,7 +206,7 @@ class LandOptions:
 @option("--order-by", metavar="COLUMN[,COLUMN]", section=FILES, help="sort the rows by these, not by names of files")
 @option(
     "--partitions",
-    type=int,
+    type=options.COUNT,
     metavar="N",
     section=FILES,
     help="partitions of the topic (default 1; of a table: as many as it has)",
@@ -244,7 +244,9 @@ class LandOptions:
 )
 @option("--for", "topology", metavar="TOPOLOGY", section=FILES, help="take these types from the serdes of a topology")
 @option("--delta", metavar="URI", section=LAKE, help="a Delta table that has Kafka's partitions and offsets")
-@option("--version", type=int, metavar="N", section=LAKE, help="of the Delta table (default: the newest)")
+@option(
+    "--version", type=click.IntRange(min=0), metavar="N", section=LAKE, help="of the Delta table (default: the newest)"
+)
 @option(
     "--iceberg", metavar="CATALOG.NAMESPACE.TABLE", section=LAKE, help="such a table of Iceberg, as PyIceberg names it"
 )
@@ -277,7 +279,7 @@ class LandOptions:
     section=KAFKA,
     help="when the broker deleted offsets",
 )
-@option("--max-records", type=int, metavar="N", help="land at most so many", section=KAFKA)
+@option("--max-records", type=options.COUNT, metavar="N", help="land at most so many", section=KAFKA)
 @option(
     "--on-bad-row",
     type=click.Choice([STOP, DEAD_LETTER]),
@@ -294,7 +296,7 @@ class LandOptions:
 )
 @option(
     "--max-late-share",
-    type=float,
+    type=options.SHARE,
     default=0.0,
     metavar="SHARE",
     section=RULES,
@@ -309,7 +311,7 @@ class LandOptions:
 )
 @option(
     "--max-bad-share",
-    type=float,
+    type=options.SHARE,
     default=0.01,
     metavar="SHARE",
     section=RULES,

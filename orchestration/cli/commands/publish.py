@@ -34,7 +34,7 @@ KAFKA, REGISTRY, RESTATED = "Kafka", "Schema Registry", "Restated outputs (after
 @options.topology_option(options.TOPOLOGY, required=True)
 @options.warehouse
 @options.pipeline
-@option("--increment", type=int, metavar="N", help="publish up to this increment (default: the last)")
+@option("--increment", type=options.INCREMENT, metavar="N", help="publish up to this increment (default: the last)")
 @option("--dry-run", is_flag=True, help="count what would be published, and write nothing")
 @option("--json", "as_json", is_flag=True, help="print JSON")
 @option("--kafka", required=True, metavar="SERVERS", section=KAFKA, help="bootstrap servers: host:port, with commas")

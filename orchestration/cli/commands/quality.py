@@ -71,7 +71,7 @@ def _advice_in(path: Path) -> dict[str, Any]:
 @options.pipeline
 @option("--grace", metavar="LIST", help="try these, as in 10s,1m,1h (default: those around the lateness of records)")
 @option("--node", multiple=True, metavar="NAME", help="only of this operator (more than once: these; default: all)")
-@option("--refused-max", type=click.FloatRange(0, 1), default=REFUSED_MAX, metavar="SHARE",
+@option("--refused-max", type=options.SHARE, default=REFUSED_MAX, metavar="SHARE",
         help=f"of its records, so many may be refused (default {REFUSED_MAX})")  # fmt: skip
 @option("--since", metavar="TIME", help="begin with the increment that took stream time to this time (default: all)")
 @option("--until", metavar="TIME", help="take no records of this time or later")

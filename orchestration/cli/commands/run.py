@@ -75,8 +75,8 @@ class RunOptions:
 @options.pipeline
 @options.local
 @options.master
-@option("--max-records", type=int, metavar="N", help="cut into increments of at most so many records")
-@option("--increments", type=int, metavar="N", help="stop after so many increments")
+@option("--max-records", type=options.COUNT, metavar="N", help="cut into increments of at most so many records")
+@option("--increments", type=options.COUNT, metavar="N", help="stop after so many increments")
 @option(
     "--idle",
     type=click.Choice(["wait", "proceed"]),

@@ -10,8 +10,8 @@ from ..command import OneOf, command, option
 @command(one_of=[OneOf(("keep_increments", "keep_days"))])
 @options.warehouse
 @options.pipeline
-@option("--keep-increments", type=int, metavar="N", help="so many can be asked for (default: all)")
-@option("--keep-days", type=float, metavar="D", help="those of so many days can be asked for")
+@option("--keep-increments", type=options.COUNT, metavar="N", help="so many can be asked for (default: all)")
+@option("--keep-days", type=options.Number(min=0), metavar="D", help="those of so many days can be asked for")
 @option("--delete", is_flag=True, help="delete them; without it they are only listed")
 @options.as_json
 def vacuum(

@@ -5,10 +5,11 @@ import re
 import subprocess
 import sys
 
+import click
 import pytest
 
 import kstreams_replay
-from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.orchestration.cli.main import COMMANDS, _replay, main
 from tests.source_tree import ROOT, text_of
 
 VERSION = re.search(r'^version = "(.+)"$', text_of("pyproject.toml"), re.MULTILINE)
@@ -36,6 +37,19 @@ def test_the_version_is_that_of_pyproject(capsys):
 def test_names_near_to_a_mistyped_one_are_named(capsys, command, sentence):
     assert main(command) == 2
     assert capsys.readouterr().err == f"replay: {sentence}\n"
+
+
+def test_every_number_that_an_option_takes_has_bounds():
+    commands = {name: _replay.get_command(None, name) for section in COMMANDS.values() for name in section}
+
+    unbounded = {
+        f"{name} {param.opts[0]}"
+        for name, command in commands.items()
+        for param in command.params
+        if param.type in (click.INT, click.FLOAT) or type(param.type) is click.FloatRange
+    }
+
+    assert unbounded == {"land --snapshot", "verify --seed"}
 
 
 def completed(line: str, shell: str = "bash") -> list[str]:
