@@ -169,6 +169,7 @@ class FileSource:
         if not self.delimiter:
             object.__setattr__(self, "delimiter", "," if self.format is None else FORMATS[self.format].delimiter)
         object.__setattr__(self, "delimiter", self.delimiter.replace("\\t", "\t"))
+        _refuse("topic", self.topic, self.topic is None or self.topic_column is not None, "a topic_column that has it")
         is_free = self.format is not None and not FORMATS[self.format].has_header
         _refuse("delimiter", self.delimiter, len(self.delimiter) == 1 or is_free, "one character")
         object.__setattr__(self, "encoding", _encoding(self.encoding))

@@ -249,6 +249,7 @@ def test_the_row_of_a_parquet_file_is_named_across_row_groups(warehouse, directo
     [
         ({"format": "xml"}, "FileSource format: expected one of jsonl, parquet, csv, avro, lines, got 'xml'"),
         ({"timestamp_unit": "h"}, "FileSource timestamp_unit: expected one of ms, s, us, ns, iso, got 'h'"),
+        ({"topic": "t"}, "FileSource topic: expected a topic_column that has it, got 't'"),
         ({"partitions": 0}, "FileSource partitions: expected a number of at least 1, got 0"),
         ({"value": []}, r"FileSource value: expected at least one column, got \(\)"),
         ({"format": "jsonl", "types": {"a": "long"}}, "FileSource types: expected nothing: they are for CSV"),

@@ -296,6 +296,15 @@ def test_of_several_topics_only_the_wanted_one_is_taken(warehouse, tmp_path):
     assert records_of(warehouse) == in_order(rows(0, 8))
 
 
+def test_a_topic_that_no_column_has_is_refused(warehouse, tmp_path):
+    columns = {"p": [0], "o": [1], "t": [5], "key": [b"k"], "v": [b"v"]}
+    write_deltalake(str(tmp_path / "bronze"), pa.table(columns))
+    names = {"partition": "p", "offset": "o", "timestamp": "t", "key": "key", "value": "v"}
+
+    with pytest.raises(LandingError, match="expected a column with the topic 'web', got none in columns p, o, t, key"):
+        land(warehouse, tmp_path / "bronze", **names, topic="web")
+
+
 def test_a_topic_that_the_table_does_not_have_is_named_with_those_it_has(warehouse, tmp_path):
     write_deltalake(str(tmp_path / "bronze"), spark_rows(rows(0, 4), "web.clicks"))
 

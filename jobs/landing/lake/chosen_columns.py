@@ -37,6 +37,10 @@ def lake_mapping(source: LakeSource, table: LakeTable, topic: str) -> tuple[Lake
             raise LandingError(table_place(topic, table), f"a column {name}", got, "correct the mapping")
     if "topic_column" in columns:
         columns["topic"] = source.topic or topic
+    elif source.topic is not None:
+        expected, got = f"a column with the topic {source.topic!r}", f"none in columns {', '.join(schema.names)}"
+        next_step = "name it (--topic-column), or leave the topic out (--source-topic)"
+        raise LandingError(table_place(topic, table), expected, got, next_step)
     mapping = LakeMapping(
         path=table.root,
         format="parquet",

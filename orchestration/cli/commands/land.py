@@ -570,6 +570,10 @@ def _refuse_unread(topic: str, given: Mapping[str, Any]) -> None:
             raise ConfigError(
                 f"topic {topic!r}, {_flag(name)}", f"a source that reads it: {readers}", f"--{chosen}", "leave it out"
             )
+    if chosen == "files" and is_given("source_topic") and given["topic_column"] is None:
+        expected, got = "--topic-column, in which files have the name of their topic", "--files without it"
+        next_step = "name the column, or leave --source-topic out: all rows are then of the landed topic"
+        raise ConfigError(f"topic {topic!r}, --source-topic", expected, got, next_step)
 
 
 def _refuse_what_needs_a_source(topic: str, given: Mapping[str, Any]) -> None:
@@ -613,7 +617,7 @@ def _source(asked: LandOptions) -> Source:
         headers=asked.headers,
         timestamp_type=asked.timestamp_type,
         topic_column=asked.topic_column,
-        topic=None if asked.topic_column is None else asked.source_topic,
+        topic=asked.source_topic,
         path_pattern=asked.path_pattern,
         beside=asked.beside,
         order_by=None if asked.order_by is None else tuple(asked.order_by.split(",")),
