@@ -339,14 +339,15 @@ def land(**given: Any) -> int:
         _refuse_what_needs_a_source(asked.topic, given)
         return _land_restarts(asked, Warehouse(asked.warehouse), restarts)
     _refuse_unread(asked.topic, given)
+    idle_after_ms = None if asked.idle_after is None else duration_ms(asked.idle_after, "--idle-after")
     warehouse, source = Warehouse(asked.warehouse), _source(asked)
     if asked.dry_run:
         return _dry_run(asked, warehouse, source)
     with closing(progress_on(sys.stderr)) as progress:
         report = _landed(asked, warehouse, source, progress)
     recorded: dict[int, int] = {}
-    if asked.idle_after is not None:  # before anything is printed, since a closed pipe ends the command
-        recorded = record_idle(warehouse, asked.topic, duration_ms(asked.idle_after, "--idle-after"))
+    if idle_after_ms is not None:  # before anything is printed, since a closed pipe ends the command
+        recorded = record_idle(warehouse, asked.topic, idle_after_ms)
     ticked = record_tick(warehouse, asked.topic) if asked.tick else {}
     restarted = _record_restarts(warehouse, asked.topic, restarts) if restarts else {}
     is_completed = record_complete(warehouse, asked.topic) if asked.complete else False

@@ -383,13 +383,22 @@ def test_the_order_that_was_chosen_is_said_before_anything_lands(land, tmp_path,
     ("options", "want"),
     [
         (["--order-by", "n", "--offset", "o"], "FileSource order_by: expected at least one column, and none where "),
+        (["--source-topic", "other"], "--source-topic: expected --topic-column, in which files have the name of their"),
+        (["--idle-after", "soon"], "--idle-after: expected a duration such as"),
+        (["--tick", "--plausible-since", "soon"], "plausible_since"),
+        (["--max-bad-share", "nan"], "Invalid value for '--max-bad-share': 'nan' is not a finite number; see"),
+        (["--on-disorder", "stop", "--max-late-share", "2"], "Invalid value for '--max-late-share'"),
+        (["--partitions", "0"], "Invalid value for '--partitions': 0 is not in the range x>=1; see"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(land, tmp_path, options, want):
+def test_options_that_do_not_fit_are_refused_before_anything_lands(land, tmp_path, options, want):
+    write(tmp_path / "in", {"a.jsonl": f'{{"t":{NOON}}}\n'})
+
     code, _, err = land("t", *options)
 
     assert code == 2
     assert want in err
+    assert Warehouse(str(tmp_path / "w")).topics() == []
 
 
 @pytest.mark.parametrize("option", ["--dry-run", "--complete", "--tick", "--idle-after=5m"])
