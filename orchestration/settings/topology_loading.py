@@ -25,6 +25,10 @@ ATTRIBUTES = ("topology", "build")
 """Tried in this order when no attribute is named."""
 
 
+class _NoSuchFile(Exception):
+    """Of the topology itself."""
+
+
 def load_topology(reference: str, warehouse: Warehouse | str | None = None) -> Topology:
     """The topology that ``reference`` names: a Topology, or a function without arguments that builds one. A
     pattern is replaced by the topics that have landed in ``warehouse``.
@@ -70,10 +74,13 @@ def _load(source: str, reference: str) -> ModuleType:
         sys.path.insert(0, os.getcwd())  # as `python -m` does; a console script does not
     try:
         module = _load_file(Path(source)) if source.endswith(".py") else importlib.import_module(source)
-    except (FileNotFoundError, ModuleNotFoundError) as error:
-        raise ConfigError(
-            reference, "a module or a file", str(error), "check the path, or run it from its folder"
-        ) from error
+    except _NoSuchFile as error:
+        raise _not_there(reference, error) from error
+    except ModuleNotFoundError as error:
+        # Not one that it imports, of which its own line speaks.
+        if not source.endswith(".py") and f"{source}.".startswith(f"{error.name}."):
+            raise _not_there(reference, error) from error
+        raise _broken(reference, error) from error
     except ReplayError as error:
         _say_where(error)
         raise
@@ -86,7 +93,7 @@ def _load(source: str, reference: str) -> ModuleType:
 
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise FileNotFoundError(f"no file {path}")
+        raise _NoSuchFile(f"no file {path}")
     name = f"replay_topology_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -117,6 +124,10 @@ def _say_where(error: ReplayError) -> None:
         error.say(f"it is called in {site}")
 
 
+def _not_there(reference: str, error: Exception) -> ConfigError:
+    return ConfigError(reference, "a module or a file", str(error), "check the path, or run it from its folder")
+
+
 def _broken(reference: str, error: BaseException) -> ConfigError:
     """An error of the user's own code, with its line."""
     if isinstance(error, SyntaxError):
@@ -124,9 +135,11 @@ def _broken(reference: str, error: BaseException) -> ConfigError:
     else:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = call_site_of(error.__traceback__) or f"{frame.filename}, line {frame.lineno}"
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    next_step = "correct the file" if missing is None else f"install what has {missing}, or correct the import"
     return ConfigError(
         reference,
         "a file that runs",
         f"{type(error).__name__}: {error} ({where})",
-        "correct the file; --traceback shows more",
+        f"{next_step}; --traceback shows more",
     )

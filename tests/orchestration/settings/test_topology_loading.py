@@ -74,7 +74,11 @@ def test_an_error_of_the_dsl_comes_as_it_is(file):
     [
         ("x = (", "got SyntaxError: '(' was never closed ("),
         ("x = 1\ny = z\n", "got NameError: name 'z' is not defined ("),
-        ("import nowhere_at_all\n", "got No module named 'nowhere_at_all'"),
+        (
+            "import json\nimport nowhere_at_all\n",
+            "expected a file that runs, got ModuleNotFoundError: No module named 'nowhere_at_all' (",
+        ),
+        ("open('nowhere.csv')\n", "FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.csv' ("),
         ("", "expected an attribute topology or build, got an empty file; name it after a colon"),
     ],
 )
@@ -86,4 +90,30 @@ def test_a_file_that_does_not_run_is_one_sentence_with_its_line(tmp_path, text, 
         load_topology(str(path))
 
     assert sentence in str(refused.value)
+    assert ("nowhere_at_all" in text) == ("; install what has nowhere_at_all, or" in str(refused.value))
     assert ("line" in str(refused.value)) == ("Error:" in sentence)
+
+
+@pytest.mark.parametrize(
+    ("reference", "got"),
+    [
+        ("nowhere_at_all:topology", "No module named 'nowhere_at_all'"),
+        ("tests.nowhere_at_all:topology", "No module named 'tests.nowhere_at_all'"),
+        ("nowhere_at_all/topology.py", "no file nowhere_at_all/topology.py"),
+    ],
+)
+def test_a_topology_that_is_not_there_is_named(reference, got):
+    with pytest.raises(ConfigError) as refused:
+        load_topology(reference)
+
+    assert str(refused.value) == (
+        f"{reference}: expected a module or a file, got {got}; check the path, or run it from its folder"
+    )
+
+
+def test_a_module_that_a_module_lacks_is_named_with_the_line(tmp_path, monkeypatch):
+    (tmp_path / "lacks_one.py").write_text("import json\nimport nowhere_at_all\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ConfigError, match=r"No module named 'nowhere_at_all' \(.*lacks_one.py, line 2\); install"):
+        load_topology("lacks_one:topology")
