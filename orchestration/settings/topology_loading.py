@@ -23,6 +23,8 @@ from ...state.tables.warehouse import Warehouse
 
 ATTRIBUTES = ("topology", "build")
 """Tried in this order when no attribute is named."""
+_folders: set[Path] = set()
+"""Those of all files that were loaded."""
 
 
 class _NoSuchFile(Exception):
@@ -94,6 +96,7 @@ def _load(source: str, reference: str) -> ModuleType:
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise _NoSuchFile(f"no file {path}")
+    folder = path.parent.resolve()
     name = f"replay_topology_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -101,10 +104,31 @@ def _load_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     # Before the file runs: a dataclass in it looks its module up there, to resolve annotations that are text.
     sys.modules[name] = module
-    if str(path.parent.resolve()) not in sys.path:
-        sys.path.insert(0, str(path.parent.resolve()))
+    _forget_namesakes(folder)
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    sys.path.insert(0, str(folder))  # first, as of a script: another topology's folder may have equal names
+    _folders.add(folder)
     spec.loader.exec_module(module)
     return module
+
+
+def _forget_namesakes(folder: Path) -> None:
+    """Modules beside other topologies that ``folder`` has, too: the next import is of its own. Who has the others keeps
+    them.
+    """
+    others = _folders - {folder}
+    beside = {name for name, module in [*sys.modules.items()] if others and _folder_of(name, module) in others}
+    for name in [*sys.modules]:
+        top = name.partition(".")[0]
+        if top in beside and ((folder / f"{top}.py").is_file() or (folder / top).is_dir()):
+            del sys.modules[name]
+
+
+def _folder_of(name: str, module: ModuleType) -> Path | None:
+    """In which the file of a module, or the folder of a package, lies; None of one below a package, or without file."""
+    places = [*(getattr(module, "__path__", None) or ()), getattr(module, "__file__", None)]
+    return Path(places[0]).parent if "." not in name and isinstance(places[0], str) else None
 
 
 def _attribute(module: ModuleType, attribute: str, reference: str) -> object:

@@ -6,7 +6,7 @@ from pathlib import Path
 import cloudpickle
 import pytest
 
-from kstreams_replay.orchestration.settings.topology_loading import load_topology
+from kstreams_replay.orchestration.settings.topology_loading import load_function, load_topology
 from kstreams_replay.state.errors import ConfigError, TopologyError
 from tests.dagster import shop
 
@@ -117,3 +117,19 @@ def test_a_module_that_a_module_lacks_is_named_with_the_line(tmp_path, monkeypat
 
     with pytest.raises(ConfigError, match=r"No module named 'nowhere_at_all' \(.*lacks_one.py, line 2\); install"):
         load_topology("lacks_one:topology")
+
+
+def test_each_file_imports_what_is_beside_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for folder in ("a", "b"):
+        (tmp_path / folder / "own_parts").mkdir(parents=True)
+        (tmp_path / folder / "own_rules.py").write_text(f"NAME = {folder!r}\n")
+        (tmp_path / folder / "own_parts" / "__init__.py").write_text("")
+        (tmp_path / folder / "own_parts" / "more.py").write_text(f"NAME = {folder!r}\n")
+        (tmp_path / folder / "topology.py").write_text(
+            "from own_rules import NAME\nfrom own_parts import more\ndef names(): return NAME, more.NAME\n"
+        )
+
+    loaded = [load_function(f"{tmp_path}/{folder}/topology.py:names") for folder in ("a", "b", "a")]
+
+    assert [names() for names in loaded] == [("a", "a"), ("b", "b"), ("a", "a")]
