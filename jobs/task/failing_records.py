@@ -12,6 +12,7 @@ from ...state.errors import BufferFull, NullKey, TaskFailed
 from ...state.records.batches import Batch, Chunk
 from ..operators.base.failed_records import FailedRecords
 from ..operators.base.operator import Operator
+from .pure_steps import place_in
 
 
 def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_letters: bool) -> Batch:
@@ -82,10 +83,7 @@ def _named(operator: Operator, batch: Batch, chunk: Chunk, error: TaskFailed) ->
 def _of_record(operator: Operator, batch: Batch, chunk: Chunk, row: int, error: TaskFailed) -> TaskFailed:
     """``error``, with the place of the record at ``row``."""
     cause = int(batch.cause[row])
-    offset = int(chunk.offset[cause])
-    where = (
-        f"{chunk.topics[chunk.origin[cause]]}-{chunk.partition}, offset {offset}" if offset >= 0 else "a recorded time"
-    )
+    where = place_in(chunk, cause) if chunk.offset[cause] >= 0 else "a recorded time"
     cast = (
         "with TRY_CAST a value that cannot be cast is null; " if error.next_step.startswith("correct the step") else ""
     )

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...state.errors import ReplayError
-from ...state.records.batches import Batch, Chunk
+from ...state.records.batches import NO_OFFSET, Batch, Chunk
 from ..graph.graph import Node
 from ..operators.base.operator import Operator
 from .held_state import Kept, Outside, functions_of
@@ -100,7 +100,13 @@ def answers_of(operator: Operator | None, forwarded: Batch, chunk: Chunk) -> lis
 
 def place_in(chunk: Chunk, cause: int) -> str:
     """Of the record of that row."""
-    return f"{chunk.topics[chunk.origin[cause]]}-{chunk.partition}, offset {chunk.offset[cause]}"
+    topic, offset = chunk.topics[chunk.origin[cause]], int(chunk.offset[cause])
+    # A test driver's record may have the offset that the test gave it. Of what an earlier part handed over, the context
+    # may be another record than the cause.
+    is_own = chunk.is_record[cause] and chunk.context_topics[chunk.context_source[cause]] == topic
+    if is_own and chunk.context_offset[cause] != NO_OFFSET:
+        offset = int(chunk.context_offset[cause])
+    return f"{topic}-{chunk.partition}, offset {offset}"
 
 
 def _answers(operator: Operator, batch: Batch, chunk: Chunk, rows: np.ndarray) -> list[Answer]:

@@ -54,6 +54,13 @@ def find_first(landed: Landed, error: TaskFailed, run: Callable[[DriverStep], No
     return good, failure
 
 
+def note_on(failure: TaskFailed, topology: Topology, landed: Landed) -> None:
+    """Give ``failure`` the record of its arrival, which is among ``landed``."""
+    failure.record = piped_record(topology, landed, failure.arrival)
+    if failure.record is not None:
+        failure.add_note(failure.record.note())
+
+
 def piped_record(topology: Topology, landed: Landed, arrival: int) -> PipedRecord | None:
     """The record of an arrival among what ``landed``; None when a recorded time came then."""
     for topic, (rows, arrivals) in landed.items():
@@ -63,7 +70,9 @@ def piped_record(topology: Topology, landed: Landed, arrival: int) -> PipedRecor
             headers = tuple((header["key"], header["value"]) for header in row["headers"] or ())
             shape = node.shape
             key, value = _read(shape.key, row["key"]), _read(shape.value, row["value"])
-            return PipedRecord(topic, 0, row["offset"], key, value, row["timestamp"], headers, arrival)
+            # What the test gave is what operators see and what it looks for; without it this is the place in the topic.
+            offset = row["offset"] if row["context_offset"] is None else row["context_offset"]
+            return PipedRecord(topic, 0, offset, key, value, row["timestamp"], headers, arrival)
     return None
 
 

@@ -14,6 +14,7 @@ from ..functions.record_headers import own_headers
 from ..graph.graph import Node
 from ..task.time_extraction import TimeExtraction
 from ..topology.topology import Topology
+from .driver_failures import note_on
 from .driver_records import LONGS, NO_OFFSET_GIVEN, Headers, Piped, header_rows, long_time
 
 Taken = dict[str, tuple[pa.Table, np.ndarray]]
@@ -51,6 +52,8 @@ class DriverInputs:
         self._piped: dict[str, list[Piped]] = {topic: [] for topic in self._sources}
         self._next_offset = dict.fromkeys(self._sources, 0)
         self.arrivals = 0
+        self.given_offsets: dict[int, tuple[str, int]] = {}
+        """By arrival, the topic of a record and the offset that the test gave it."""
 
     def source(self, topic: str) -> Node:
         """What reads ``topic``. Raises ConfigError for a topic that the topology does not read, or writes itself."""
@@ -82,7 +85,10 @@ class DriverInputs:
             expected = "a whole number of 64 bits, or None"
             raise ConfigError(f"{place}, offset", expected, shown(offset), "correct the offset")
         long_time(timestamp_ms, f"{place}, timestamp_ms")
-        self._piped[topic].append(Piped(timestamp_ms, key, value, own, offset, self.next_arrival()))
+        arrival = self.next_arrival()
+        if offset is not None and offset != NO_OFFSET_GIVEN:
+            self.given_offsets[arrival] = topic, offset
+        self._piped[topic].append(Piped(timestamp_ms, key, value, own, offset, arrival))
 
     def next_arrival(self) -> int:
         """The number of what comes now."""
@@ -97,14 +103,16 @@ class DriverInputs:
         """Rows of what waits, by topic, and the arrival of each; nothing waits then.
 
         They have the times that extractors give. Where one gives a record no time, these are the rows before it, and
-        the failure with its ``arrival``.
+        the failure with its ``arrival`` and its record.
         """
         waiting = {topic: self._rows(topic) for topic, records in self._piped.items() if records}
-        taken = self._at_their_times(waiting)  # if that raises, all of them still wait
+        taken, failure = self._at_their_times(waiting)  # if that raises, all of them still wait
+        if failure is not None:
+            note_on(failure, self.topology, waiting)
         for topic, (rows, _) in waiting.items():
             self._piped[topic] = []
             self._next_offset[topic] += len(rows)
-        return taken
+        return taken, failure
 
     def _at_their_times(self, piped: Taken) -> tuple[Taken, TaskFailed | None]:
         timed, failure = dict(piped), None

@@ -1,7 +1,8 @@
 """What a test driver has written: records of outputs that were not read yet, refusals and dead letters."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -125,15 +126,33 @@ class DriverOutputs:
         topics = table["topic"].to_pylist() if self._sinks[output].has_topics else [output] * len(keys)
         return zip(topics, records, strict=True)
 
-    def book(self, arrival: np.ndarray, dropped: pa.Table, dead_letters: pa.Table) -> None:
-        """Refusals of a chunk; ``arrival``: of the chunk's rows."""
-        for row in dropped.to_pylist():
+    def book(
+        self,
+        arrival: np.ndarray,
+        dropped: pa.Table,
+        dead_letters: pa.Table,
+        given_offsets: Mapping[int, tuple[str, int]],
+    ) -> None:
+        """Refusals of a chunk; ``arrival``: of the chunk's rows. ``given_offsets``: by arrival, a topic and an offset,
+        which its refusals have in place of their own.
+        """
+
+        def placed(row: dict[str, Any]) -> dict[str, Any]:
+            number = int(arrival[row["cause"]])
+            topic, offset = given_offsets.get(number, (None, None))
+            return row | {"arrival": number} | ({"offset": offset} if topic == row["topic"] else {})
+
+        for row in map(placed, dropped.to_pylist()):
             window = None if row["window_start_ms"] is None else (row["window_start_ms"], row["window_end_ms"])
-            columns = {name: row[name] for name in DroppedRecord._fields if name not in ("window", "arrival")}
-            self.dropped.append(DroppedRecord(**columns, window=window, arrival=int(arrival[row["cause"]])))
-        for row in dead_letters.to_pylist():
-            columns = {name: row[name] for name in DeadLetter._fields if name != "arrival"}
-            self.dead_letters.append(DeadLetter(**columns, arrival=int(arrival[row["cause"]])))
+            columns = {name: row[name] for name in DroppedRecord._fields if name != "window"}
+            self.dropped.append(DroppedRecord(**columns, window=window))
+        for row in map(placed, dead_letters.to_pylist()):
+            self.dead_letters.append(DeadLetter(**{name: row[name] for name in DeadLetter._fields}))
+
+    def book_global(self, dropped: list[DroppedRecord], dead_letters: list[DeadLetter]) -> None:
+        """Refusals of global tables."""
+        self.dropped += dropped
+        self.dead_letters += dead_letters
 
     def forget_after(self, arrival: int) -> None:
         """Other branches and the sub-topologies before ran on to the end of the batch; that did not happen."""

@@ -16,6 +16,8 @@ from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError
 from ...state.near_names import did_you_mean
 from ...state.records.batches import Batch
+from ...state.records.drop_reasons import DropReason
+from ...state.times import NO_TIMESTAMP_MS
 from ..functions.call_names import Hinting
 from ..functions.expressions import Shape
 from ..functions.processor_api import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders
@@ -27,6 +29,7 @@ from ..task.decoding import Decoder
 from ..task.task import Task
 from ..topology.topology import Topology
 from .driver_inputs import encoded
+from .driver_records import DeadLetter, DroppedRecord
 from .state_stores import Looks, Shown
 from .store_edits import StoreEdit
 from .store_view import StoreView, VersionedStoreView
@@ -69,10 +72,33 @@ class GlobalStores:
         self._made: dict[str, tuple[Any, int]] = {}
         """Of global stores: the replica, and of how many parts of the topic it is made."""
 
-    def add(self, landed: Mapping[str, tuple[pa.Table, np.ndarray]]) -> None:
-        """Rows of topics, and their arrivals."""
-        for topic in self._rows.keys() & landed.keys():
-            self._rows[topic].append(landed[topic])
+    def add(self, landed: Mapping[str, tuple[pa.Table, np.ndarray]]) -> tuple[list[DroppedRecord], list[DeadLetter]]:
+        """Rows of topics, and their arrivals. Gives what is refused of them, once however many tasks read the table.
+
+        As in a table null keys are dropped; a global store's processor gets them.
+        """
+        dropped, dead_letters = list[DroppedRecord](), list[DeadLetter]()
+        for node in self.nodes.values():
+            if node.topic not in landed:
+                continue
+            rows, arrival = landed[node.topic]
+            self._rows[node.topic].append(landed[node.topic])
+            batch, bad, reasons = _decode(node, rows)
+            # Without copies: only what is refused becomes Python values.
+            has_time, has_key = batch.time_ms >= 0, (batch.key >= 0) | bool(node.made_by)
+            for row in np.flatnonzero(bad | ~has_time | ~has_key).tolist():
+                one = {name: rows[name][row].as_py() for name in ("offset", "context_offset", "key", "value")}
+                offset = one["offset"] if one["context_offset"] is None else one["context_offset"]
+                if row in reasons:
+                    letter = node.topic, offset, reasons[row], one["key"], one["value"]
+                    dead_letters.append(DeadLetter(*letter, int(arrival[row])))
+                    continue
+                reason = DropReason.NULL_KEY if has_time[row] else DropReason.NEGATIVE_TIMESTAMP
+                # A global table is no task's: there is no stream time.
+                place = node.name, reason.value, node.topic, offset
+                times = int(batch.time_ms[row]), NO_TIMESTAMP_MS, None, None
+                dropped.append(DroppedRecord(*place, *times, int(arrival[row])))
+        return dropped, dead_letters
 
     def forget_after(self, arrival: int) -> None:
         """Records of later arrivals did not come."""
@@ -121,9 +147,13 @@ class GlobalStores:
 
 def _decoded(node: GlobalTableNode, rows: pa.Table) -> tuple[Batch, np.ndarray]:
     """Records of a global table's topic, and which of them can be read and have a time."""
-    rows = rows.combine_chunks()
-    batch, bad, _ = Decoder().decode(node, rows, np.arange(len(rows)))
+    batch, bad, _ = _decode(node, rows)
     return batch, ~bad & (batch.time_ms >= 0)
+
+
+def _decode(node: GlobalTableNode, rows: pa.Table) -> tuple[Batch, np.ndarray, dict[int, str]]:
+    """Records of a global table's topic, which of them cannot be read, and why."""
+    return Decoder().decode(node, rows.combine_chunks(), np.arange(len(rows)))
 
 
 class StoreReader(Hinting):

@@ -23,7 +23,7 @@ from ..task.kernel_calls import call_kernels
 from ..task.task import Task
 from ..topology.dsl.streams_builder import StreamsBuilder
 from ..topology.topology import Topology
-from .driver_failures import find_first, first_records, piped_record
+from .driver_failures import find_first, first_records, note_on
 from .driver_inputs import DriverInputs, encoded
 from .driver_outputs import DriverOutputs
 from .driver_records import NO_OFFSET_GIVEN, AutoTime, DeadLetter, DroppedRecord, Headers, OutputRecord, forward_ms
@@ -262,12 +262,12 @@ class TopologyTestDriver(StoreReader):
 
     @property
     def dropped(self) -> list[DroppedRecord]:
-        """Refused records of all that was run, in the order of the runs."""
+        """Refused records of all that was run, in the order of the runs; those of global tables once."""
         return self._out.dropped
 
     @property
     def dead_letters(self) -> list[DeadLetter]:
-        """Undecodable records of all that was run."""
+        """Undecodable records of all that was run, those of global tables once."""
         return self._out.dead_letters
 
     def read_output(self, topic: str) -> OutputRecord | None:
@@ -318,7 +318,8 @@ class TopologyTestDriver(StoreReader):
         numbers = {node: metrics for task in self._tasks for node, metrics in task.metrics().items()}
         is_suppress = {node.name for node in self.topology.graph.nodes.values() if node.holds_back}
         return {
-            "dropped-records-total": len(self.dropped),
+            # Kafka's sensor counts what it cannot deserialize, too.
+            "dropped-records-total": len(self.dropped) + len(self.dead_letters),
             "record-lateness-avg": float(lateness.mean()) if len(lateness) else None,
             "record-lateness-max": int(lateness.max()) if len(lateness) else None,
             "suppress": {node: metrics for node, metrics in numbers.items() if node in is_suppress},
@@ -401,7 +402,7 @@ class TopologyTestDriver(StoreReader):
                 batch.causes.refuse_endless()
                 played = self._played_again(batch)
         if played.failure is not None:
-            self._note_on(played.failure, batch)
+            note_on(played.failure, self.topology, batch.landed)
         return played
 
     def _played_again(self, batch: DriverStep) -> Played:
@@ -437,7 +438,7 @@ class TopologyTestDriver(StoreReader):
         if first is None:
             raise error
         count, failure = first
-        self._note_on(failure, batch)
+        note_on(failure, self.topology, batch.landed)
         with tiers.running():
             self._begin_again()
         # The last run of the search may have been one that failed; the tasks are to end behind
@@ -459,19 +460,14 @@ class TopologyTestDriver(StoreReader):
         played.failure = failure
         return until, played
 
-    def _note_on(self, failure: TaskFailed, batch: DriverStep) -> None:
-        failure.record = piped_record(self.topology, batch.landed, failure.arrival)
-        if failure.record is not None:
-            failure.add_note(failure.record.note())
-
     def _keep(self, batch: DriverStep, played: Played) -> None:
         self._out.collect((arrival, outputs) for _, arrival, outputs in played.outputs)
         for arrival, tables in played.repartitions:
             self._out.send(arrival, tables)
         self._out.log(played.logged)
         for arrival, dropped, dead_letters in played.refused:
-            self._out.book(arrival, dropped, dead_letters)
-        self._globals.add(batch.landed)
+            self._out.book(arrival, dropped, dead_letters, self._in.given_offsets)
+        self._out.book_global(*self._globals.add(batch.landed))
         self._taken += played.taken
 
     def _forget_after(self, arrival: int) -> None:

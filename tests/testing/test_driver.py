@@ -4,7 +4,18 @@ import pytest
 
 from kstreams_replay.jobs.testing.driver_records import DeadLetter, DroppedRecord, OutputRecord
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
-from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, TimeWindows, Topology, fold
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    KeyValues,
+    Materialized,
+    Processor,
+    Record,
+    Serde,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+    fold,
+)
 from kstreams_replay.state.errors import ConfigError
 
 
@@ -57,6 +68,52 @@ def test_refusals_and_dead_letters_name_the_record_that_was_piped():
     ]
 
 
+class Last(Processor):
+    """Keeps the last value, also of a record without a key."""
+
+    def process(self, record: Record) -> None:
+        self.context.store("last").put(record.key or "none", record.value)
+
+
+def test_bad_records_of_a_global_table_are_refused_once_whoever_reads_it():
+    """Two tasks read it, and one global store that takes null keys."""
+    builder, longs = StreamsBuilder(), Consumed(Serde.string(), Serde.long())
+    table = builder.global_table("rates", longs, materialized=Materialized.as_("rates"))
+    for topic in ("a", "b"):
+        builder.stream(topic, longs).join(table, "right", selector="record_key").to(f"{topic}-out")
+    builder.add_global_store(KeyValues("last", Serde.string(), Serde.long()), "all", longs, Last)
+    driver = TopologyTestDriver(builder.build())
+    for topic in ("rates", "all"):
+        driver.pipe_input(topic, "k", 1, 5)
+        driver.pipe_bytes(topic, b"k", b"short", 6)
+        driver.pipe_input(topic, "k", 1, 2**53)
+        driver.pipe_input(topic, None, 1, 7)
+        driver.pipe_input(topic, "k", 1, -5)
+    driver.pipe_input("a", "k", 1, 9)
+    driver.run()
+
+    assert [(one.topic, one.offset, one.reason[:5], one.value, one.arrival) for one in driver.dead_letters] == [
+        ("rates", 1, "value", b"short", 1),
+        ("rates", 2, "time:", (1).to_bytes(8, "big"), 2),
+        ("all", 1, "value", b"short", 6),
+        ("all", 2, "time:", (1).to_bytes(8, "big"), 7),
+    ]
+    assert [(one.topic, one.offset, one.reason, one.record_time_ms, one.arrival) for one in driver.dropped] == [
+        ("rates", 3, "null-key", 7, 3),
+        ("rates", 4, "negative-timestamp", -5, 4),
+        ("all", 4, "negative-timestamp", -5, 9),
+    ]
+    assert driver.metrics()["dropped-records-total"] == 7
+
+
+def test_undecodable_records_are_dropped_records_as_in_kafka():
+    driver = TopologyTestDriver(hourly())
+    driver.pipe_bytes("clicks", b"a", b"short", 11)
+    driver.pipe_input("clicks", None, 1, 11)
+
+    assert driver.metrics()["dropped-records-total"] == 2
+
+
 def test_arrivals_count_over_all_topics_and_through_repartition_tables():
     builder = StreamsBuilder()
     for topic in ("left", "right"):
@@ -81,7 +138,7 @@ def test_lateness_follows_the_one_clock_of_all_topics():
     driver.pipe_input("left", "k", 1, 9)
 
     assert driver.metrics() == {
-        "dropped-records-total": 0,
+        "dropped-records-total": 1,
         "record-lateness-avg": (0 + 6 + 1) / 3,
         "record-lateness-max": 6,
         "suppress": {},

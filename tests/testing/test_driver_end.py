@@ -53,6 +53,45 @@ def test_a_failure_has_the_place_and_the_content_of_its_record():
     assert [record.value for record in driver.read_outputs("out")] == [12]
 
 
+def test_the_failure_of_an_extractor_has_its_record_too():
+    builder = StreamsBuilder()
+    extracted = Consumed(Serde.string(), Serde.string(), timestamp_extractor=lambda record: int(record.value))
+    builder.stream("in", extracted).to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "a", "5", 1)
+    driver.pipe_input("in", "b", "no number", 2, offset=70)
+    driver.pipe_input("in", "c", "7", 3)
+
+    with pytest.raises(TaskFailed) as caught:
+        driver.run()
+
+    assert caught.value.record == PipedRecord("in", 0, 70, "b", "no number", 2, (), arrival=1)
+    assert "in-0, offset 70" in str(caught.value)
+    assert caught.value.__notes__ == [caught.value.record.note()]
+    assert [record.timestamp_ms for record in driver.read_outputs("out")] == [5]
+
+
+def test_a_record_has_the_offset_that_the_test_gave_wherever_it_fails_or_is_refused():
+    builder = StreamsBuilder()
+    stream = builder.stream("in", Consumed(Serde.string(), Serde.long()))
+    stream.map_values(lambda value: 60 // value, returns=Serde.long(), name="divide").to("out")
+    stream.group_by_key().count().to("counts")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_bytes("in", b"a", b"short", 1, offset=70)
+    driver.pipe_input("in", None, 1, 1, offset=71)
+    driver.pipe_input("in", None, 1, 1)
+    driver.pipe_input("in", "a", 0, 1, offset=73)
+
+    with pytest.raises(TaskFailed) as caught:
+        driver.run()
+
+    assert [letter.offset for letter in driver.dead_letters] == [70]
+    assert [refusal.offset for refusal in driver.dropped] == [71, 2]
+    assert caught.value.record is not None
+    assert caught.value.record.offset == 73
+    assert "of the record in-0, offset 73" in str(caught.value)
+
+
 def test_a_failure_is_raised_again_with_one_note():
     driver = TopologyTestDriver(divided())
     for _ in range(2):
