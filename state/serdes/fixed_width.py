@@ -36,7 +36,7 @@ _BIG_ENDIAN: dict[str, np.dtype] = {
 }
 _FORMATS = {"short": ">h", "int": ">i", "long": ">q", "float": ">f", "double": ">d"}
 _BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
-_NO_FLOAT = 2.0**128 - 2.0**103
+NO_FLOAT = 2.0**128 - 2.0**103
 """From here on the nearest float is infinite."""
 
 
@@ -137,7 +137,7 @@ def number(value: Any, kind: str, place: str) -> int | float | None:
         # Beyond 2**53 not every whole number has a double, and the nearest double would be another number.
         if not isinstance(value, float | np.floating) and (not is_whole or abs(value) > 2**53):
             refuse_value(place, f"a {kind}", value)
-        if kind == "float" and math.isfinite(value) and abs(value) >= _NO_FLOAT:
+        if kind == "float" and math.isfinite(value) and abs(value) >= NO_FLOAT:
             refuse_value(place, "a float", value)
         return float(value)
     if not is_whole:

@@ -177,7 +177,7 @@ def _number(value: Any, kind: str, path: str) -> Any:
     if value is None:
         raise _Refused(path, f"{'an' if kind == 'int' else 'a'} {kind}", value)
     try:
-        return number(value, "double" if kind == "float" else kind, "")
+        return number(value, kind, "")
     except ConfigError as error:
         raise _Refused(path, error.expected, value) from error
 

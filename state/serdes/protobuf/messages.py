@@ -5,6 +5,7 @@ was not. Other fields have their default, as in Java. Tables have no unsigned nu
 decimal of 20 digits. An enum is the name of its value, or the number of one that the descriptor has not.
 """
 
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 
 from ...errors import ConfigError
 from ..exact_decimals import with_scale
+from ..fixed_width import NO_FLOAT
 
 _KINDS = {
     FieldDescriptor.CPPTYPE_INT32: pa.int32(),
@@ -149,6 +151,8 @@ def _one(field: FieldDescriptor, above: tuple[str, ...]) -> tuple[pa.DataType, R
     if field.type == FieldDescriptor.TYPE_BYTES:
         return pa.binary(), lambda one: one, lambda _, value: value
     kind = _KINDS[field.cpp_type]
+    if pa.types.is_float32(kind):
+        return kind, lambda one: one, _checked_float(field.name)
     return kind, lambda one: one, _whole if pa.types.is_decimal(kind) else _checked_bool(pa.types.is_boolean(kind))
 
 
@@ -169,6 +173,18 @@ def _checked_bool(is_bool: bool) -> Callable[[Any, Any], Any]:
         if isinstance(value, bool) != is_bool:
             raise TypeError(f"expected {'a bool' if is_bool else 'another type'}, got {value!r}")
         return value
+
+    return checked
+
+
+def _checked_float(name: str) -> Callable[[Any, Any], Any]:
+    """A message would take a number that no float has for infinity."""
+    check = _checked_bool(False)
+
+    def checked(message: Any, value: Any) -> Any:
+        if isinstance(value, int | float) and math.isfinite(value) and abs(value) >= NO_FLOAT:
+            raise ValueError(f"{value!r} in the float {name}")
+        return check(message, value)
 
     return checked
 

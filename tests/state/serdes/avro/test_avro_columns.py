@@ -198,6 +198,13 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         "field v: expected a str that UTF-8 can write",
     ),
     "no uuid": (fixed("uuid"), {"v": "x"}, "field v: expected a str of a UUID, got 'x'"),
+    "more than a float has": ("float", {"v": 1e300}, "row 0, field v: expected a float, got 1e+300"),
+    "what a float rounds to infinity": (
+        "float",
+        {"v": -(2.0**128 - 2.0**103)},
+        "field v: expected a float, got -3.4028",
+    ),
+    "a float in a list": ({"type": "array", "items": "float"}, {"v": [1.0, 1e39]}, "field v[1]: expected a float"),
     "no branch": (["string", "long"], {"v": 0.5}, "field v: expected one of string, long, got 0.5"),
 }
 
@@ -219,6 +226,12 @@ def test_a_python_value_of_another_type_is_refused_by_row_and_field(case):
         record(v=kind).from_python([value])
 
     assert said in str(refused.value)
+
+
+def test_a_number_that_no_float_has_is_the_unions_double():
+    assert record(v=["float", "double"]).from_python([{"v": 1e300}]).to_pylist() == [
+        {"v": {"float": None, "double": 1e300}}
+    ]
 
 
 def test_a_null_that_the_schema_has_not_is_not_written():

@@ -1,5 +1,6 @@
 """Messages of Protocol Buffers as columns: types, presence, what is bad, and a pipeline."""
 
+import math
 import pickle
 from decimal import Decimal
 from typing import Any
@@ -12,16 +13,17 @@ from google.protobuf.message_factory import GetMessages
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, fold
 from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.serdes.single_values import SingleValues
 
 ONE, MANY = FieldDescriptorProto.LABEL_OPTIONAL, FieldDescriptorProto.LABEL_REPEATED
-INT32, INT64, UINT64, STRING, BYTES, DOUBLE, BOOL, ENUM, MESSAGE = (
+INT32, INT64, UINT64, STRING, BYTES, FLOAT, DOUBLE, BOOL, ENUM, MESSAGE = (
     getattr(FieldDescriptorProto, f"TYPE_{name}")
-    for name in ("INT32", "INT64", "UINT64", "STRING", "BYTES", "DOUBLE", "BOOL", "ENUM", "MESSAGE")
+    for name in ("INT32", "INT64", "UINT64", "STRING", "BYTES", "FLOAT", "DOUBLE", "BOOL", "ENUM", "MESSAGE")
 )
 
 
 def file() -> FileDescriptorProto:
-    """As protoc would make it of a proto3 file with the messages Order, Place and Chain."""
+    """As protoc would make it of a proto3 file with the messages Order, Place, Measure and Chain."""
     found = FileDescriptorProto(name="orders.proto", package="shop", syntax="proto3")
     state = found.enum_type.add(name="State")
     state.value.add(name="NEW", number=0)
@@ -43,6 +45,9 @@ def file() -> FileDescriptorProto:
     entry.field.add(name="value", number=2, type=INT64, label=ONE)
     order.nested_type.append(entry)
     order.field.add(name="sizes", number=8, type=MESSAGE, label=MANY, type_name=".shop.Order.SizesEntry")
+    measure = found.message_type.add(name="Measure")
+    measure.field.add(name="weight", number=1, type=FLOAT, label=ONE)
+    measure.field.add(name="all", number=2, type=FLOAT, label=MANY)
     chain = found.message_type.add(name="Chain")
     chain.field.add(name="next", number=1, type=MESSAGE, label=ONE, type_name=".shop.Chain")
     return found
@@ -68,6 +73,17 @@ def test_types_are_columns():
             "sizes": pa.map_(pa.string(), pa.int64()),
         }
     )
+
+
+@pytest.mark.parametrize("value", [{"weight": 1e300}, {"all": [1.0, -(2.0**128 - 2.0**103)]}])
+def test_a_number_that_no_float_has_is_refused(value):
+    measures = Serde.protobuf(FILES, "shop.Measure")
+
+    for write in (lambda: measures.from_python([None, value]), lambda: SingleValues(measures).encode(value)):
+        with pytest.raises(ConfigError, match=r"row \d: .*got .* in the float (weight|all)"):
+            write()
+    largest = {"weight": 2.0**128 - 2.0**104, "all": [math.inf, 5]}
+    assert measures.to_python(measures.from_python([largest])) == [largest]
 
 
 ROWS: dict[str, tuple[bytes, dict[str, Any]]] = {
@@ -113,7 +129,11 @@ def test_a_generated_class_and_a_file_give_the_same_serde(tmp_path):
 
 
 REFUSED: dict[str, tuple[Any, str, str]] = {
-    "no such message": (FILES, "shop.Cart", "expected one of the messages shop.Place, shop.Order, shop.Chain"),
+    "no such message": (
+        FILES,
+        "shop.Cart",
+        "expected one of the messages shop.Place, shop.Order, shop.Measure, shop.Chain",
+    ),
     "a message inside itself": (FILES, "shop.Chain", "got shop.Chain inside itself"),
     "other bytes": (b"\xff", "shop.Order", "expected a FileDescriptorSet, got other bytes"),
     "text": ("orders.desc", "shop.Order", "expected a Path of a descriptor set, its bytes, or a message class"),
