@@ -252,8 +252,8 @@ def _floating_reader(kind: pa.DataType) -> One:
     stored = _converter(kind)
 
     def read(value: Any) -> float:
-        if type(value) is bool or (not value and type(value) is not float):
-            raise LeftToColumns  # of an int 0 the text may be -0, which is another double
+        if type(value) not in (int, float) or (not value and type(value) is int):
+            raise LeftToColumns  # text is no number, and of an int 0 the text may be -0, which is another double
         number = float(value)
         if not math.isfinite(number):
             raise LeftToColumns
