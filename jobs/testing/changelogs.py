@@ -144,7 +144,7 @@ class _LoggedStore(KeyValueStore):
 
     def __init__(self, store: Store | TableValues, note: Callable[[Any, Any], None]) -> None:
         self._store, self._note = store, note
-        self._take_key, self._take_value = HandOver(store.key.codec).take, HandOver(store.value.codec).take
+        self._take_key, self._take_value = HandOver(store.key.codec).keep, HandOver(store.value.codec).keep
 
     def get(self, key: Any) -> Any:
         return self._store.get(key)

@@ -138,6 +138,10 @@ class Codec(ABC):
         """
         return self._through_a_column
 
+    def keeping(self) -> Callable[[Any], Any]:
+        """As ``taking``, of what goes into a store, which keeps bytes in Kafka."""
+        return self.taking()
+
     def _through_a_column(self, value: Any) -> Any:
         return None if value is None else self.to_python(self.from_python([value]))[0]
 

@@ -40,13 +40,15 @@ class HandOver:
     ``can_change``: whether its Python values can be changed in place. ``take(value)``: what counts of a value that a
     function gave, as the serde reads it back; ConfigError for one that is not of its type. ``give(value)``: a copy of a
     value that was taken or read, for a function that may change it. ``own(value)``: a copy of a value that a function
-    gave, of any type, which the serde need not carry.
+    gave, of any type, which the serde need not carry. ``keep(value)``: as ``take``, of what goes into a store; a serde of
+    the user's own writes and reads it.
     """
 
-    __slots__ = ("can_change", "give", "own", "take")
+    __slots__ = ("can_change", "give", "keep", "own", "take")
 
     def __init__(self, codec: "Codec") -> None:
         self.can_change, self.take = codec.can_change, codec.taking()
+        self.keep: Take = codec.keeping()
         self.own: Take = _own_copies(codec.arrow_type) if self.can_change else own_copy
         self.give: Take = _copies(codec.arrow_type) if self.can_change else _as_it_is
 

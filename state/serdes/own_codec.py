@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..buffers import is_valid
 from ..errors import ConfigError, said, shown
-from .codec import Codec, Decoded, LeftToColumns, Read, Write, refuse_value
+from .codec import LEFT_TO_COLUMNS, Codec, Decoded, LeftToColumns, Read, Write, refuse_value
 from .function_text import function_text
 from .handed_over import own_copy, taking
 from .json_text import schema_text
@@ -182,3 +182,26 @@ class OwnCodec(Codec):
 
     def taking(self) -> Callable[[Any], Any]:
         return taking(self.declared, self._through_a_column)
+
+    def keeping(self) -> Callable[[Any], Any]:
+        """What ``encode`` writes need not hold all of the value."""
+        take, write, read = self.taking(), self.value_writer(), self.value_reader()
+
+        def keep(value: Any) -> Any:
+            taken = take(value)
+            if taken is None:
+                return None
+            if write is not None and read is not None:
+                try:
+                    return read(write(taken))
+                except LEFT_TO_COLUMNS:
+                    pass  # the column functions say what is wrong
+            decoded = self.decode(self.encode(self.from_python([taken])))
+            if decoded.reasons:
+                got = f"{decoded.reasons[0]}, of {shown(taken)}"
+                raise ConfigError(
+                    f"Serde.{self.name}", "a value that decode reads from encode's bytes", got, _NEXT_STEP
+                )
+            return self.to_python(decoded.values)[0]
+
+        return keep

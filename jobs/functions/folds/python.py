@@ -118,7 +118,7 @@ class PythonState(FoldState):
         """
         rows, state, fold = self._python_rows(batch), self.state, self.fold
         aggregator, merger, aggregates = fold.aggregator, fold.merger, self._aggregates
-        give, own, take = aggregates.give, aggregates.own, aggregates.take
+        give, own, keep = aggregates.give, aggregates.own, aggregates.keep
         record_can_change = self._record_can_change
         new, old = self._new.append, self._old.append
         flags_of, slot_of, argument_of = (column.tolist() for column in program)
@@ -144,7 +144,7 @@ class PythonState(FoldState):
                     given = own_copy(earlier) if flags & START else give(earlier)  # it may be no value of the serde
                     result = aggregator(key, value, given)
                     try:
-                        aggregate = state[slot] = take(result)
+                        aggregate = state[slot] = keep(result)
                     except ConfigError as error:
                         raise self._misfit(error, f" on key {key!r}") from error
                     if aggregate is None:

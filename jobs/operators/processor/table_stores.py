@@ -184,7 +184,7 @@ class TableValues(KeyValueStore):
             return Made(self._puts, self.writer.cause, key, None, NO_TIMESTAMP_MS)
         time_ms = whole_ms(value.timestamp_ms, self.place, earliest=NO_TIMESTAMP_MS)
         try:
-            own = self._handing.take(value.value)
+            own = self._handing.keep(value.value)
         except ConfigError as refused:
             try:
                 self.shape.value.from_python([value.value])  # says what is wrong with it

@@ -127,7 +127,7 @@ class PythonTotals(Totals):
         self._aggregates = HandOver(self.returns.codec)
 
     def run(self, at: np.ndarray, batch: Batch) -> Aggregated:
-        groups, clock, give, take = self.slots.groups(), self.clock, self._aggregates.give, self._aggregates.take
+        groups, clock, give, keep = self.slots.groups(), self.clock, self._aggregates.give, self._aggregates.keep
         new_and_old = batch.value, old_values(batch)[0]
         values = (self.shape.value.to_python(column.all()) for column in new_and_old)
         rows = zip(at.tolist(), python_keys(self.shape, batch), *values, batch.time_ms.tolist(), strict=True)
@@ -136,7 +136,7 @@ class PythonTotals(Totals):
             aggregate = self.aggregates.get(slot)
             made = self._result(key, added, removed, give(aggregate))
             try:
-                result = take(made)
+                result = keep(made)
             except ConfigError as error:
                 raise self._misfit(error, key) from error
             time = time_ms if aggregate is None else max(time_ms, int(self.slots.time[slot]))

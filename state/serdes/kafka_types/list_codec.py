@@ -147,6 +147,10 @@ class ListCodec(Codec):
         take_one = self.inner.codec.taking()
         return lambda value: [take_one(one) for one in value] if type(value) is list else self._through_a_column(value)
 
+    def keeping(self) -> Callable[[Any], Any]:
+        take, keep_one = self.taking(), self.inner.codec.keeping()
+        return lambda value: None if value is None else [keep_one(one) for one in take(value)]
+
 
 def _spans_with_sizes(data: bytes) -> list[tuple[int, int]]:
     """Where each entry begins and ends, (0, -1) for null, of bytes that the codec has written."""

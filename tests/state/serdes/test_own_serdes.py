@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 import pytest
 
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
-from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder
-from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder
+from kstreams_replay.state.errors import ConfigError, TaskFailed
 from tests.state.serdes.clicks import decode
 
 
@@ -121,3 +121,59 @@ def test_a_topology_reads_and_groups_by_serdes_of_ones_own():
 
     assert [(one.key, one.value) for one in driver.read_outputs("by_key")] == [("a", 1), ("a", 2)]
     assert [(one.key, one.value) for one in driver.read_outputs("by_user")] == [("ann", 1), ("bob", 1)]
+
+
+TENTHS = Serde.of(lambda number: f"{number:.1f}".encode(), float, type="double")
+COLUMN_TENTHS = Serde.of(
+    lambda numbers: pc.round(numbers, 1).cast(pa.string()).cast(pa.binary()),
+    lambda data: data.cast(pa.string()).cast(pa.float64()),
+    type="double",
+    arrow=True,
+)
+
+
+@pytest.mark.parametrize("way", ["grouped", "regrouped"])
+@pytest.mark.parametrize(
+    ("serde", "read"),
+    [(TENTHS, lambda one: one), (COLUMN_TENTHS, lambda one: one), (Serde.list(TENTHS), lambda one: one[0])],
+)
+def test_an_aggregator_sees_what_decode_reads_of_its_aggregate(way, serde, read):
+    """As Kafka's aggregator, whose store keeps bytes."""
+    seen: list[Any] = []
+
+    def add(key: str, value: float, aggregate: Any) -> Any:
+        seen.append(read(aggregate))
+        return [read(aggregate) + value] if serde == Serde.list(TENTHS) else aggregate + value
+
+    zero = [0.0] if serde == Serde.list(TENTHS) else 0.0
+    consumed = Consumed(Serde.string(), Serde.double())
+    builder = StreamsBuilder()
+    if way == "grouped":
+        grouped = builder.stream("in", consumed).group_by_key()
+        table = grouped.aggregate(lambda: zero, add, materialized=Materialized.as_("kept"), returns=serde)
+    else:
+        regrouped = builder.table("in", consumed).group_by("'g'")
+        table = regrouped.aggregate(
+            lambda: zero, add, lambda k, v, a: a, materialized=Materialized.as_("kept"), returns=serde
+        )
+    table.to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    for key in ("k", "k" if way == "grouped" else "l"):
+        driver.pipe_input("in", key, 0.26)
+
+    assert [read(record.value) for record in driver.read_outputs("out")] == [0.3, 0.6]
+    assert seen == [0.0, 0.3]
+    assert read(driver.get_key_value_store("kept").all()[0][1]) == 0.6
+    assert [read(record.value) for record in driver.read_outputs("kept-changelog")] == [0.3, 0.6]
+
+
+def test_an_aggregate_that_decode_cannot_read_ends_the_run():
+    unread = Serde.of(lambda number: b"x", float, type="double")
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", Consumed(Serde.string(), Serde.double())).group_by_key()
+    grouped.aggregate(lambda: 0.0, lambda key, value, aggregate: value, returns=unread).to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "k", 1.5)
+
+    with pytest.raises(TaskFailed, match=r"could not convert string to float: b'x', of 1.5 on key 'k'"):
+        driver.run()
