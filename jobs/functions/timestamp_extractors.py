@@ -203,19 +203,25 @@ class TimestampExtractor:
             try:
                 times, rounds = self._times(records.part(begin, begin + size), partition_time_ms)
             except TaskFailed as error:
-                error.cause_row += begin
-                raise
+                if error.cause_row >= 0:
+                    error.cause_row += begin
+                    raise
+                size = min(size, end - begin) // 2
+                continue
             extracted.append(times)
             partition_time_ms, begin = int(known_times(times).max(initial=partition_time_ms)), begin + len(times)
             size = min(2 * size, _ROWS_MAX) if rounds <= _ROUNDS else max(size // 2, _ROWS_MIN)
         return np.concatenate(extracted)
 
     def _times(self, records: ConsumedRecords, start_ms: int) -> tuple[np.ndarray, int]:
-        """Times, and how many rounds they took."""
+        """Times, and how many rounds they took. A failure has no row yet where fewer records may not fail."""
         try:
             times, known, before, rounds = self._settled(records, start_ms)
         except TaskFailed as error:
             if error.cause_row < 0:
+                # All but the first record were computed from a partition time that may not be theirs.
+                if self._step_knows_time and len(records.batch) > 1:
+                    raise
                 error.cause_row = self._first_failing(records, start_ms)
                 error.say(f"it is {records.say(error.cause_row)}")
             self._times(records.first(error.cause_row), start_ms)  # what fails before it is told first

@@ -113,6 +113,29 @@ def test_the_first_record_that_fails_is_named_whatever_fails_it():
     assert error.value.cause_row == 1
 
 
+BEHIND = (pl.col("partition_time_ms") - pl.col("value")).cast(pl.UInt32).cast(pl.Int64) + 100
+"""It fails for a value that is above the partition time."""
+
+
+def test_a_step_that_fails_on_a_time_that_no_record_has_fails_no_record():
+    values = [-5, *([50] * 400), -5, 20_000]
+    loop = times(lambda record, before: before - record.value + 100, values, start_ms=1)
+
+    assert times(BEHIND, values, start_ms=1) == loop
+    assert times(BEHIND, [-100, 50], start_ms=0) == [200, 250]
+
+
+@pytest.mark.parametrize("before", [0, 1, 3, 70])
+def test_a_step_over_the_partition_time_that_fails_names_its_record(before):
+    values = [-100 * (n + 1) for n in range(before)]
+    with pytest.raises(TaskFailed, match=f"offset {100 + before}") as error:
+        times(BEHIND, [*values, 10**9, -100, 10**9], start_ms=0)
+    assert error.value.cause_row == before
+    with pytest.raises(InvalidTimestamp) as error:
+        times(FailOnInvalidTimestamp(BEHIND - 200), [50 - 100 * 1, 10**9], start_ms=0)
+    assert error.value.cause_row == 0
+
+
 def test_a_callable_that_fails_or_gives_no_number_names_the_record():
     with pytest.raises(TaskFailed, match=r"ZeroDivisionError.*offset 101"):
         times(lambda record: 1 // record.value, [1, 0])
