@@ -1,6 +1,7 @@
 """``KStream.print``: a line for each record, to the process's own output or to a file (Kafka's Printed).
 
-Rule: a line is Kafka's, ``[label]: key, value``. An increment that is run again prints again, and so does each worker.
+Rule: a line is Kafka's, ``[label]: key, value``, each as Java's ``toString`` has it (java_text.py). An increment that
+is run again prints again, and so does each worker.
 """
 
 import sys
@@ -11,6 +12,8 @@ from typing import Any
 
 from ...state.errors import TopologyError
 from .call_names import Hinting
+from .expressions import Shape
+from .java_text import java_text
 from .parameters import of_key_and_value
 
 
@@ -87,13 +90,14 @@ class Printed(Hinting):
         """
         return replace(self, mapper=of_key_and_value(mapper, "Printed.with_key_value_mapper"))
 
-    def printer(self, stream: str) -> Callable[[Any, Any], None]:
-        """What is called for each record of the ``stream``."""
+    def printer(self, stream: str, shape: Shape) -> Callable[[Any, Any], None]:
+        """What is called for each record of the ``stream``, which has the types of ``shape``."""
+        key_type, value_type = shape.key.arrow_type, shape.value.arrow_type
         label = self.label if self.label is not None else stream
 
         def printed(key: Any, value: Any) -> None:
-            said = f"{_said(key)}, {_said(value)}" if self.mapper is None else self.mapper(key, value)
-            line = f"[{label}]: {said}\n"
+            plain = f"{java_text(key, key_type)}, {java_text(value, value_type)}"
+            line = f"[{label}]: {plain if self.mapper is None else self.mapper(key, value)}\n"
             if self.file is None:
                 sys.stdout.write(line)
                 sys.stdout.flush()
@@ -102,7 +106,3 @@ class Printed(Hinting):
                 file.write(line)
 
         return printed
-
-
-def _said(value: Any) -> str:
-    return "null" if value is None else str(value)

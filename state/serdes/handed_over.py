@@ -40,8 +40,8 @@ class HandOver:
     ``can_change``: whether its Python values can be changed in place. ``take(value)``: what counts of a value that a
     function gave, as the serde reads it back; ConfigError for one that is not of its type. ``give(value)``: a copy of a
     value that was taken or read, for a function that may change it. ``own(value)``: a copy of a value that a function
-    gave, of any type, which the serde need not carry. ``keep(value)``: as ``take``, of what goes into a store; a serde of
-    the user's own writes and reads it.
+    gave, of any type, which the serde need not carry. ``keep(value)``: as ``take``, of what goes into a store; a serde
+    of the user's own writes and reads it.
     """
 
     __slots__ = ("can_change", "give", "keep", "own", "take")

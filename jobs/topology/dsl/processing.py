@@ -134,7 +134,7 @@ def print_(this: "KStream", printed: Printed) -> None:
     if not isinstance(printed, Printed):
         next_step = "use for example Printed.to_sys_out()"
         raise TopologyError("print", "a Printed, which says where to", repr(printed), next_step)
-    _peeked(this, printed.printer(this.name), this.graph.name(printed.name, "KSTREAM-PRINTER-"))
+    _peeked(this, printed.printer(this.name, this.shape), this.graph.name(printed.name, "KSTREAM-PRINTER-"))
 
 
 def _peeked(this: "KStream", function: Callable[[Any, Any], None], name: str) -> "KStream":
