@@ -26,7 +26,8 @@ from ..topology.topology import Topology
 from .kafka_tasks import KafkaRun
 
 CHANGELOG = "-changelog"
-_ROW = ["partition", "key", "time"]
+_ROW = ["partition", "key", "time", "end"]
+"""``time``: of a window its start, of a version from when it is valid; ``end``: of a session."""
 _STORES, _NUMBER = re.compile(r"stores: \[([^]]*)]"), re.compile(r"\d{10}")
 
 
@@ -60,13 +61,18 @@ def judge_stores(
         if contents is None or written is None:
             others.append(name)
             continue
-        ours, theirs = _ours(contents.rows), _theirs(contents, written)
-        both = ours.join(theirs, on=_ROW, how="inner", suffix="_kafka")
-        forgets = not {"window_start_ms", "valid_from_ms"}.isdisjoint(contents.rows.column_names)
-        other = int(both.select((pl.col("value") != pl.col("value_kafka")).sum()).item())
-        missing = 0 if forgets else len(theirs) - len(both)
-        judged.append(JudgedStore(name, (len(ours), len(theirs)), missing, len(ours) - len(both), other))
+        judged.append(judged_store(name, contents, written))
     return judged, others
+
+
+def judged_store(name: str, contents: StoreContents, written: pa.Table) -> JudgedStore:
+    """A store of ours beside what Kafka's tasks have ``written`` to its changelog."""
+    ours, theirs = _ours(contents), _theirs(contents, written)
+    both = ours.join(theirs, on=_ROW, how="inner", suffix="_kafka")
+    forgets = not {"window_start_ms", "valid_from_ms"}.isdisjoint(contents.rows.column_names)
+    other = int(both.select((pl.col("value") != pl.col("value_kafka")).sum()).item())
+    missing = 0 if forgets else len(theirs) - len(both)
+    return JudgedStore(name, (len(ours), len(theirs)), missing, len(ours) - len(both), other)
 
 
 def _contents(
@@ -92,37 +98,41 @@ def _kafkas_names(ours: str, theirs: str) -> dict[str, str]:
     return dict(zip(*sides, strict=True)) if plain[0] == plain[1] else {}
 
 
-def _ours(rows: pa.Table) -> pl.DataFrame:
+def _ours(contents: StoreContents) -> pl.DataFrame:
+    rows = contents.rows
     kept = rows.filter(pc.is_valid(rows["value"].combine_chunks()))
     if "is_mark" in kept.column_names:
         kept = kept.filter(pc.invert(kept["is_mark"]))
     at = next((kept[name] for name in ("valid_from_ms", "window_start_ms") if name in kept.column_names), None)
     time = np.zeros(len(kept), np.int64) if at is None else at.to_numpy()
-    return _frame(kept["partition"].to_numpy(), kept["key"].combine_chunks(), time, kept["value"].combine_chunks())
+    # Kafka names a session by both bounds, and only a session.
+    end = kept["window_end_ms"].to_numpy() if contents.window == "session" else np.zeros(len(kept), np.int64)
+    return _frame(kept["partition"].to_numpy(), kept["key"].combine_chunks(), time, end, kept["value"].combine_chunks())
 
 
 def _theirs(contents: StoreContents, written: pa.Table) -> pl.DataFrame:
     """The last value of every row; by the columns of ours what the keys are."""
     keys, time = written["key"].combine_chunks(), np.zeros(len(written), np.int64)
+    end = np.zeros(len(written), np.int64)
     if "valid_from_ms" in contents.rows.column_names:
         time = written["timestamp"].to_numpy()
     elif contents.window == "session":
-        keys, time = pc.binary_slice(keys, 0, -16), big_endian_at(keys, -8)
+        keys, time, end = pc.binary_slice(keys, 0, -16), big_endian_at(keys, -8), big_endian_at(keys, -16)
     elif "window_start_ms" in contents.rows.column_names:
         keys, time = pc.binary_slice(keys, 0, -12), big_endian_at(keys, -12)
     values = written["value"].combine_chunks()
     frame = pl.DataFrame({
-        "partition": written["partition"].to_numpy(), "key": pl.from_arrow(keys), "time": time,
+        "partition": written["partition"].to_numpy(), "key": pl.from_arrow(keys), "time": time, "end": end,
         "is_there": is_valid(values),
     })  # fmt: skip
     last = frame.with_row_index("row").group_by(_ROW).agg(pl.col("row", "is_there").last()).filter("is_there")
     at = np.sort(last["row"].to_numpy())
     key, value = contents.key.decode(keys.take(pa.array(at))), contents.value.decode(values.take(pa.array(at)))
-    return _frame(written["partition"].to_numpy()[at], key.values, time[at], value.values)
+    return _frame(written["partition"].to_numpy()[at], key.values, time[at], end[at], value.values)
 
 
-def _frame(partition: np.ndarray, key: pa.Array, time: np.ndarray, value: pa.Array) -> pl.DataFrame:
+def _frame(partition: np.ndarray, key: pa.Array, time: np.ndarray, end: np.ndarray, value: pa.Array) -> pl.DataFrame:
     return pl.DataFrame({
         "partition": partition.astype(np.int64), "key": digests(float_bits(key)), "time": time.astype(np.int64),
-        "value": digests(value),
+        "end": end.astype(np.int64), "value": digests(value),
     })  # fmt: skip
