@@ -2,8 +2,9 @@
 ReadOnlySessionStore and ReadOnlyVersionedKeyValueStore.
 
 Rule: a store shows what is in it when it is asked, after all that was piped. Keys are in the order of their serialized
-bytes (unsigned); windows by start and then key, sessions by end, key and start, as Kafka's in-memory stores have them.
-Bounds are inclusive; a key bound of None is none. What a test may write has jobs/testing/written_stores.py.
+bytes (unsigned). Windows are by start and then key; sessions by end, key and start, the latest start first, as Kafka's
+in-memory stores have them. Bounds are inclusive; a key bound of None is none. What a test may write has
+jobs/testing/written_stores.py.
 """
 
 from collections.abc import Callable
@@ -319,7 +320,7 @@ class ReadOnlySessionStore(_Store):
 
 
 def _sessions(rows: list[_Row]) -> list[tuple[Windowed, Any]]:
-    return [row.windowed for row in sorted(rows, key=lambda row: (row.end_ms, row.data, row.start_ms))]
+    return [row.windowed for row in sorted(rows, key=lambda row: (row.end_ms, row.data, -row.start_ms))]
 
 
 class ReadOnlyVersionedKeyValueStore(Hinting, NoDict):

@@ -10,6 +10,7 @@ from ..functions.expressions import Shape
 from ..functions.session_and_versioned_stores import VersionedRecord
 from ..operators.base.operator import StoreContents, StoreVersions
 from ..operators.tables.versioned_store import VersionedTableStore
+from .driver_inputs import encoded
 
 
 class StoreView:
@@ -62,9 +63,11 @@ class VersionedStoreView(StoreView):
             shape, Keys(shape.key), node=name, history_retention_ms=retention_ms, sends_old=False
         )
         self._store.resume(table, {"store_time_ms": versions.observed_ms})
-        self._versions: dict[Any, list[Version]] = {}
+        self._key = shape.key
+        self._versions: dict[bytes | None, list[Version]] = {}
+        """By serialized key: a Python key may be a dict, which cannot be looked up."""
         table = table.filter(pc.invert(table["is_mark"])).sort_by("valid_from_ms")
-        keys = shape.key.to_python(table["key"].combine_chunks())
+        keys = shape.key.encode(table["key"].combine_chunks()).to_pylist()
         bounds = (table[column].to_pylist() for column in ("valid_from_ms", "valid_to_ms"))
         values = shape.value.to_python(table["value"].combine_chunks())
         for key, *version in zip(keys, *bounds, values, strict=True):
@@ -84,4 +87,4 @@ class VersionedStoreView(StoreView):
 
     def versions(self, key: Any) -> list[Version]:
         """What is left of ``key``'s history and its latest version, by time; deletions are versions of value None."""
-        return self._versions.get(key, [])
+        return self._versions.get(encoded(self._key, [key])[0], [])

@@ -11,6 +11,7 @@ from kstreams_replay import (
     Serde,
     SessionWindows,
     SlidingWindows,
+    Stores,
     StreamsBuilder,
     TimeWindows,
     Topology,
@@ -221,6 +222,31 @@ def test_sessions_are_found_by_when_they_end_and_begin():
 # --- versions ------------------------------------------------------------------------------------------------
 
 
+class Overlapping(Processor):
+    """Puts sessions of equal ends and other starts, and forwards their starts in the order of the store."""
+
+    def process(self, record: Record) -> None:
+        store = self.context.store("own")
+        for start_ms, end_ms in [(0, 10), (5, 10), (5, 12), (2, 10)]:
+            store.put(Windowed(record.key, start_ms, end_ms), record.value)
+        starts = [windowed.window_start_ms for windowed, _ in store.find_sessions(record.key, 0, 100)]
+        self.context.forward(record.with_value(starts))
+
+
+def test_sessions_of_equal_ends_have_the_order_of_kafkas_store_in_memory():
+    """InMemorySessionStore keeps them by end and key, and reads the starts of one end backwards."""
+    builder = StreamsBuilder()
+    sessions = Stores.session_store_builder(Stores.in_memory_session_store("own", "1d"), STRING, LONG)
+    builder.stream("in", LONGS).process(Overlapping, [sessions], returns=Serde.json("array<long>")).to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "a", 1)
+
+    assert driver.read_output("out").value == [5, 2, 0, 5]
+    seen = driver.get_session_store("own")
+    assert [windowed.window_start_ms for windowed, _ in seen.find_sessions("a", 0, 100)] == [5, 2, 0, 5]
+    assert [windowed.window_start_ms for windowed, _ in seen.backward_fetch("a")] == [5, 0, 2, 5]
+
+
 def test_a_versioned_store_tells_from_when_to_when_a_value_was_valid():
     driver = piped("prices", ("a", 1, 40), ("a", 4, 100), ("a", None, 60), ("a", 3, 80), ("b", 5, 90), ("b", None, 95))
     prices = driver.get_versioned_key_value_store("prices")
@@ -230,6 +256,22 @@ def test_a_versioned_store_tells_from_when_to_when_a_value_was_valid():
     assert prices.get("a", 59) == VersionedRecord(1, 40, 60)
     assert (prices.get("a", 60), prices.get("a", 49), prices.get("b"), prices.get("c")) == (None, None, None, None)
     assert prices.get("b", 94) == VersionedRecord(5, 90, 95)
+
+
+def test_a_versioned_store_has_keys_of_fields_too():
+    builder, keys = StreamsBuilder(), Serde.json("a string, n long")
+    builder.table("prices", Consumed(keys, LONG), materialized=Materialized.versioned("prices", 50))
+    driver = TopologyTestDriver(builder.build())
+    for n, value, time_ms in [(1, 5, 40), (2, 6, 41), (1, 7, 60)]:
+        driver.pipe_input("prices", {"a": "x", "n": n}, value, time_ms)
+
+    prices = driver.get_versioned_key_value_store("prices")
+
+    assert prices.get({"a": "x", "n": 1}, 59) == VersionedRecord(5, 40, 60)
+    assert prices.get({"a": "x", "n": 2}) == VersionedRecord(6, 41, None)
+    view = driver.store("prices")
+    assert [version.value for version in view.versions({"a": "x", "n": 1})] == [5, 7]
+    assert view.versions({"a": "y", "n": 1}) == []
 
 
 # --- names ---------------------------------------------------------------------------------------------------
