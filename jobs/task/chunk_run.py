@@ -51,6 +51,8 @@ class ChunkRun:
         self.outputs: dict[str, pa.Table] = {}
         self._forwarded: dict[str, Batch] = {}
         self._sent: dict[str, Batch] = {}
+        self._named: dict[str, Batch] = {}
+        """What went to sinks whose records may name one topic."""
         self._tables: dict[str, pa.Table] = {}
         self._viewed: dict[tuple[str, str], Batch] = {}
         """What an earlier part handed on for views, by node and when."""
@@ -173,6 +175,8 @@ class ChunkRun:
         if node.topic != self._letters_topic:
             self.chunk.applied[batch.cause] = True
         operator = self.operators.get(node.name)
+        if node.name in self.dataflow.naming_sinks:
+            self._named[node.topic] = batch
         self.outputs[node.topic] = output_table(batch, self.chunk, None if operator is None else operator.topics)
 
     def _send(self, node: RepartitionNode, batch: Batch) -> None:
@@ -188,14 +192,25 @@ class ChunkRun:
 
     def exchanged(self) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
         """Repartition tables by topic and exports by node, with the order in which their rows were sent."""
-        names, exported = list(self._sent), {export.name for export in self.dataflow.exports}
-        which, row = merge_in_forward_order([self._sent[name] for name in names])
+        exported = {export.name for export in self.dataflow.exports}
         repartitions: dict[str, pa.Table] = {}
         exports: dict[str, pa.Table] = {}
-        for number, name in enumerate(names):
-            send = np.empty(len(self._sent[name]), np.int64)
-            is_of_table = which == number
-            send[row[is_of_table]] = np.flatnonzero(is_of_table)
+        for name, send in _turns(self._sent).items():
             table = self._tables[name].append_column("send", pa.array(send))
             (exports if name in exported else repartitions)[name] = table
         return repartitions, exports
+
+    def output_turns(self) -> dict[str, np.ndarray]:
+        """Of outputs whose records may name one topic, by name: which of all of their rows was written first."""
+        return _turns(self._named)
+
+
+def _turns(batches: Mapping[str, Batch]) -> dict[str, np.ndarray]:
+    """Of every row of each batch, its place among the rows of all of them in the order in which they happened."""
+    which, row = merge_in_forward_order([*batches.values()])
+    turns: dict[str, np.ndarray] = {}
+    for number, (name, batch) in enumerate(batches.items()):
+        turns[name] = np.empty(len(batch), np.int64)
+        is_of_batch = which == number
+        turns[name][row[is_of_batch]] = np.flatnonzero(is_of_batch)
+    return turns

@@ -14,13 +14,15 @@ import numpy as np
 from ...state.records.batches import Batch
 from ...state.records.keys import Keys
 from ..graph.graph import Graph, Node
-from ..graph.nodes import RepartitionNode
+from ..graph.nodes import RepartitionNode, SinkNode
 from ..operators.base.operator import TableView
 from ..operators.tables.table_views import build_view
 from ..topology.topology import SubTopology, Topology
 
 EXCHANGE = "(exchange)"
 """Where all repartition tables of a sub-topology are merged: the row that is sent first is taken first."""
+NAMED_TOPICS = "(named topics)"
+"""Where records of several sinks merge that may name one topic."""
 
 
 # Outputs and edges are numbered from 0 on, and the end of a path counts as -1 (forward_order).
@@ -103,6 +105,9 @@ class Dataflow:
             # that has a reader.
             if export.when == TableView.INPUT:
                 self.readers.setdefault(self._looked_at(export.node, export.when), set()).add(EXCHANGE)
+        naming = [node.name for node in sub_topology.nodes if isinstance(node, SinkNode) and node.has_topics]
+        self.naming_sinks = naming if len(naming) > 1 else []
+        """Sinks whose records may name one topic."""
         below = self._reached()
         self.marked = {name for name in graph.nodes if self._merges_again(name, below)}
 
@@ -145,6 +150,8 @@ class Dataflow:
             # one node.
             if isinstance(self.graph.nodes[name], RepartitionNode) and name not in self._heads():
                 reached.add(EXCHANGE)
+            if name in self.naming_sinks:
+                reached.add(NAMED_TOPICS)
             for below_it in self._next(name):
                 reached |= below.get(below_it, {below_it})
             below[name] = reached

@@ -68,6 +68,8 @@ class Result:
     tape_time_ms: np.ndarray
     taken: np.ndarray
     """Rows of the chunk that are records which the task took: not imported, decodable, with a time."""
+    output_turns: dict[str, np.ndarray]
+    """Of outputs whose records may name one topic, int64 a row: which of all of their rows was written first."""
 
 
 class Task:
@@ -371,6 +373,7 @@ class Task:
             pa.concat_tables(letters),
             chunk.tape_time_ms,
             takes,
+            chunk_run.output_turns(),
         )
         if chunk.failure is not None:
             self.unfinished = result

@@ -11,7 +11,7 @@ from ...state.errors import ConfigError
 from ..functions.expressions import Shape
 from ..graph.nodes import SinkNode
 from ..topology.topology import Topology
-from .driver_records import DeadLetter, DroppedRecord, OutputRecord
+from .driver_records import TURN, DeadLetter, DroppedRecord, OutputRecord
 from .internal_topics import InternalTopics
 
 
@@ -94,16 +94,18 @@ class DriverOutputs:
 
     def collect(self, chunks: Iterable[tuple[np.ndarray, dict[str, pa.Table]]]) -> None:
         """What the chunks of a batch wrote: the arrival of a chunk's rows, and tables by output."""
-        written: dict[str, list[OutputRecord]] = {}
-        for arrival, outputs in chunks:
+        written: dict[str, list[tuple[int, int, int, OutputRecord]]] = {}
+        for chunk, (arrival, outputs) in enumerate(chunks):
             for output, table in outputs.items():
-                for topic, record in self._records(output, table, arrival):
+                turns = table[TURN].to_pylist() if TURN in table.column_names else [0] * len(table)
+                for turn, (topic, record) in zip(turns, self._records(output, table, arrival), strict=True):
                     self._shapes.setdefault(topic, self._shapes[output])
-                    written.setdefault(topic, []).append(record)
-        for topic, records in written.items():
-            # Records of several sinks may name one topic, and sinks write one after the other. In the topic
-            # they are by the record that caused them; the sort is stable.
-            records.sort(key=lambda record: record.arrival)
+                    written.setdefault(topic, []).append((record.arrival, chunk, turn, record))
+        for topic, placed in written.items():
+            # Records of several sinks may name one topic, and sinks write one after the other. In the topic they are by
+            # the record that caused them, and of one record by what was forwarded first; the sort is stable.
+            placed.sort(key=lambda one: one[:3])
+            records = [record for *_, record in placed]
             self._queues.setdefault(topic, deque()).extend(records)
             self._began[topic] = min(self._began.get(topic, records[0].arrival), records[0].arrival)
 

@@ -72,6 +72,9 @@ class DeadLetter(NamedTuple):
     arrival: int
 
 
+TURN = "turn"
+"""Column of an output whose records may name the topic of another one: which row of both was written first."""
+
 LONGS = range(-(2**63), 2**63)
 
 NO_OFFSET_GIVEN = -2

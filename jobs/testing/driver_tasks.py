@@ -24,7 +24,7 @@ from ..tape.task_input import TapeChunk
 from ..task.task import Result, Task, empty_input
 from ..topology.topology import SubTopology, Topology
 from .changelogs import ChangeLog
-from .driver_records import OutputRecord, Tape, without_time
+from .driver_records import TURN, OutputRecord, Tape, without_time
 from .driver_time import DrivenTime, WaitingAdvance
 from .store_edits import StoreEdit, make
 
@@ -290,7 +290,12 @@ class DrivenTasks:
             if played.failure is None or failed.arrival < played.failure.arrival:
                 played.failure = failed
                 self._failed = int(number[failed.cause_row])
-        played.outputs.append((task.sub_topology, arrival, result.outputs))
+        turns = {name: pa.array(turn) for name, turn in result.output_turns.items()}
+        outputs = {
+            name: table.append_column(TURN, turns[name]) if name in turns else table
+            for name, table in result.outputs.items()
+        }
+        played.outputs.append((task.sub_topology, arrival, outputs))
         played.repartitions.append((arrival, result.repartitions))
         if (log := self._logs.get(task.sub_topology.id)) is not None:
             played.logged += log.take(arrival)

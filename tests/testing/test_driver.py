@@ -158,6 +158,37 @@ def test_a_topic_of_several_sinks_has_records_in_the_order_of_what_was_piped():
     assert [one.value for one in driver.read_outputs("x")] == ["0", "0!", "0?", "1", "1!", "1?"]
 
 
+class Words(Processor):
+    """Forwards each word; its store may be shared, so that the task runs record by record."""
+
+    def process(self, record: Record) -> None:
+        for word in record.value.split():
+            self.context.forward(record.with_value(word))
+
+
+@pytest.mark.parametrize("way", ["flat map", "processor", "record by record"])
+@pytest.mark.parametrize("chunk_records", [None, 1])
+def test_rows_of_one_record_come_to_a_topic_of_several_sinks_row_by_row(way, chunk_records):
+    """Kafka forwards depth first: a row to all sinks before the next row."""
+    text = Serde.string()
+    builder = StreamsBuilder()
+    words = builder.stream("in", Consumed(text, text))
+    if way == "flat map":
+        words = words.flat_map_values(lambda value: value.split(), returns=text)
+    else:
+        words = words.process(Words, [KeyValues("kept", text, text)])
+    if way == "record by record":
+        words = words.process(Words, ["kept"])
+    words.to(lambda key, value: "x")
+    words.filter("value <> 'b'").map_values("value || '!'").to(lambda key, value: "x")
+    words.map_values("value || '?'").to(lambda key, value: "y" if value == "a?" else "x")
+    driver = TopologyTestDriver(builder.build(), chunk_records=chunk_records)
+    driver.pipe_key_values("in", [("k", "a b"), ("k", "c d")])
+
+    assert [one.value for one in driver.read_outputs("x")] == ["a", "a!", "b", "b?", "c", "c!", "c?", "d", "d!", "d?"]
+    assert [one.value for one in driver.read_outputs("y")] == ["a?"]
+
+
 def test_metrics_of_a_driver_that_took_nothing_are_null():
     metrics = TopologyTestDriver(hourly()).metrics()
 
