@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from ....state.errors import LandingError
 from ....state.tables.data_files import DataFile
-from ....state.tables.in_place import BY_COPY, InPlace, bounds_of, leaf_of
+from ....state.tables.in_place import BY_COPY, WORDS_OF_TIMESTAMP_TYPES, InPlace, bounds_of, leaf_of
 from ....state.tables.kept_below import below, why_outside
 from ....state.tables.object_stores import open_filesystem
 from ....state.tables.offset_order import overlapping
@@ -205,19 +205,27 @@ class Registering:
         }
         paths = {}
         for name, given in wanted.items():
-            if given is None or isinstance(given, tuple) or given in file.constants:
+            if given is None or isinstance(given, tuple):
                 continue
             root = root_of(given, table.schema.names)
             [column] = table.named([root])
             index = table.in_file(column, fields)
             if index >= 0:
+                # Also where the log has it of all rows: then files of Iceberg have it all the same.
                 parts = [] if given == root else given.split(".")[1:]
                 paths[name] = table.path_in_file(column, fields[index], parts)
+            elif not _is_known(name, file.constants.get(given)):
+                got = f"{file.name} without it, which only the table's log has"
+                self._refuse_without(
+                    name, got, "land the topic by copy (without --in-place), which takes it from there"
+                )
         for name in ("offset", "timestamp"):
             if name not in paths:
-                got = f"{file.name} without it"
-                raise LandingError(f"{table_place(self.topic, self.table)}, in place", f"a column {name}", got, BY_COPY)
+                self._refuse_without(name, f"{file.name} without it", BY_COPY)
         return paths
+
+    def _refuse_without(self, name: str, got: str, next_step: str) -> NoReturn:
+        raise LandingError(f"{table_place(self.topic, self.table)}, in place", f"a column {name}", got, next_step)
 
     def _header_names(self, stored: pa.Schema) -> tuple[str, str]:
         """What the fields of a header are called in a file."""
@@ -278,6 +286,13 @@ class _Alone:
         ends = None if known is None else tuple(end.encode() if isinstance(end, str) else bytes(end) for end in known)
         self.is_all = path is None or ends == (wanted, wanted)
         self.is_none = ends is not None and not ends[0] <= wanted <= ends[1]
+
+
+def _is_known(name: str, constant: Any) -> bool:
+    """Whether rows are read right though their file lacks a column and its table's log has ``constant`` of all."""
+    if name == "timestamp_type" and constant is not None:
+        return WORDS_OF_TIMESTAMP_TYPES.get(str(constant).lower()) == "CreateTime"
+    return constant is None or name in ("partition", "topic")
 
 
 def _bounds(groups: Sequence[pq.RowGroupMetaData], path: str) -> tuple[Any, Any] | None:

@@ -1,0 +1,67 @@
+"""What the rows of a table have to have, so that a topic may read them where they lie: else nothing is registered."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from pyiceberg.catalog.sql import SqlCatalog
+
+from kstreams_replay.state.errors import LandingError
+from tests.landing.lake_tables import in_order, land, records_of, rows, spark_rows
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    return tmp_path / "bronze"
+
+
+def with_column(name: str, values: pa.Array) -> pa.Table:
+    """Six rows of Spark's Kafka source, of two partitions, with another column ``name``."""
+    table = spark_rows(rows(0, 6))
+    return table.set_column(table.schema.get_field_index(name), name, values)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("key", pa.array(["a", "b"] * 3)), ("timestampType", pa.array([1] * 6, pa.int32()))],
+)
+def test_a_column_that_only_the_tables_log_has_is_refused(warehouse, lake, name, values):
+    write_deltalake(str(lake), with_column(name, values), partition_by=[name])
+
+    with pytest.raises(LandingError, match=r"\.parquet without it, which only the table's log has; .* by copy"):
+        land(warehouse, lake, in_place=True)
+    assert warehouse.topics() == []
+    assert land(warehouse, lake).records == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("key", pa.array([None] * 6, pa.string())), ("timestampType", pa.array([0] * 6, pa.int32()))],
+)
+def test_a_column_of_the_log_that_changes_no_record_is_left_out(warehouse, lake, name, values):
+    write_deltalake(str(lake), with_column(name, values), partition_by=[name])
+
+    land(warehouse, lake, in_place=True)
+
+    expected = [row._replace(key=None) if name == "key" else row for row in in_order(rows(0, 6))]
+    assert records_of(warehouse) == expected
+
+
+def test_a_column_that_the_files_of_a_partition_have_is_read_there(warehouse, tmp_path):
+    """Files of Iceberg have the columns by which their table is partitioned."""
+    properties = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}"}
+    table = with_column("key", pa.array([row.key.decode() for row in rows(0, 6)]))
+    catalog = SqlCatalog("lake", **properties)
+    try:
+        catalog.create_namespace("shop")
+        created = catalog.create_table("shop.clicks", schema=table.schema)
+        with created.update_spec() as spec:
+            spec.add_identity("key")
+        created.append(table)
+
+        land(warehouse, in_place=True, iceberg="lake.shop.clicks", catalog=properties)
+    finally:
+        catalog.engine.dispose()
+
+    assert records_of(warehouse) == in_order(rows(0, 6))
