@@ -12,7 +12,7 @@ from kstreams_replay.jobs.landing.landing import FileSource, LakeSource, land_fi
 from kstreams_replay.state.errors import ConfigError, LandingError
 from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.file_folders import dies
-from tests.landing.lake_tables import Row, bronze, in_order, land, records_of, rows, spark_rows
+from tests.landing.lake_tables import START_MS, Row, bronze, in_order, land, records_of, rows, spark_rows
 from tests.landing.landed_records import records
 from tests.landing.landed_rows import landed
 
@@ -68,6 +68,28 @@ def test_compaction_and_clustering_between_versions_change_nothing(warehouse, tm
 
     assert (report.records, report.warnings) == (10, ())
     assert records_of(warehouse) == in_order(rows(0, 30))
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_new_partition_lands_though_its_files_were_compacted_and_have_bounds_of_offsets_alone(
+    warehouse, tmp_path, in_place
+):
+    """Its offsets are below those that have landed, which are of other partitions."""
+    settings = {"delta.dataSkippingStatsColumns": "offset"}
+    new = [Row(2, offset, START_MS, b"k", b"v", []) for offset in range(4)]
+
+    def append(records: list[Row], day: str) -> None:
+        table = spark_rows(records).append_column("day", pa.array([day] * len(records)))
+        write_deltalake(str(tmp_path / "t"), table, mode="append", partition_by=["day"], configuration=settings)
+
+    append(rows(100, 110), "1")
+    land(warehouse, tmp_path / "t", in_place=in_place)
+    append(new[:2], "2")
+    append(new[2:], "2")
+    DeltaTable(str(tmp_path / "t")).optimize.compact(partition_filters=[("day", "=", "2")])
+
+    assert land(warehouse, tmp_path / "t", in_place=in_place).records == 4
+    assert in_order(records_of(warehouse)) == in_order([*rows(100, 110), *new])
 
 
 def test_partitions_and_offsets_may_be_text_whose_order_is_another_one(warehouse, tmp_path):

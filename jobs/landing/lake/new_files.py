@@ -48,10 +48,11 @@ def may_have_topic(mapping: LakeMapping, bounds: Bounds) -> bool:
 
 
 def _may_be_new(mapping: LakeMapping, bounds: Bounds, began: Mapping[int, int]) -> bool:
-    offsets = numbers_of(bounds, mapping.offset)
-    if offsets is None:
+    offsets, partitions = numbers_of(bounds, mapping.offset), numbers_of(bounds, mapping.partition)
+    # An unknown partition may be one that has not landed yet, of which every offset is new.
+    if offsets is None or partitions is None:
         return True
-    least, most = numbers_of(bounds, mapping.partition) or (0, max(began, default=0))
+    least, most = partitions
     return offsets[1] >= min(began.get(p, 0) for p in range(least, most + 1))
 
 
