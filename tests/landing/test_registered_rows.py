@@ -65,3 +65,30 @@ def test_a_column_that_the_files_of_a_partition_have_is_read_there(warehouse, tm
         catalog.engine.dispose()
 
     assert records_of(warehouse) == in_order(rows(0, 6))
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "words"),
+    [
+        ("partition", [-1] * 6, r"got offset 0 of partition -1 \(6 in all\)"),
+        ("partition", [0, 1, 0, 1, 0, -1], r"got offset 2 of partition -1 \(1 in all\)"),
+        ("offset", [-1, -1, 0, 0, 1, 1], r"got offset -1 of partition 0 \(2 in all\)"),
+    ],
+)
+def test_a_number_below_zero_is_refused_with_its_file(warehouse, lake, name, numbers, words):
+    """Kafka gives none, so the column is another one, or says that the row has none."""
+    kind = spark_rows([]).schema.field(name).type
+    write_deltalake(str(lake), with_column(name, pa.array(numbers, kind)))
+
+    with pytest.raises(LandingError, match=rf"\.parquet: expected partitions and offsets of 0 or more, {words}"):
+        land(warehouse, lake, in_place=True)
+    assert warehouse.topics() == []
+
+
+def test_an_offset_below_zero_is_refused_in_a_file_of_one_partition(warehouse, lake):
+    table = with_column("partition", pa.array([0] * 6, pa.int32()))
+    write_deltalake(str(lake), table.set_column(4, "offset", pa.array(range(-1, 5), pa.int64())))
+
+    with pytest.raises(LandingError, match=r"got offset -1 of partition 0 \(1 in all\)"):
+        land(warehouse, lake, in_place=True)
+    assert warehouse.topics() == []

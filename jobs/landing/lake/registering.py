@@ -119,6 +119,8 @@ class Registering:
             return described(source)
 
     def _registered(self, file: LakeFile, metadata: pq.FileMetaData, digest: str) -> Iterator[DataFile]:
+        if not metadata.num_rows:
+            return
         stored = metadata.schema.to_arrow_schema()
         columns = self._columns(file, stored)
         named = self.mapping.topic_column
@@ -141,10 +143,14 @@ class Registering:
             deleted=deleted_ranges(file.deleted),
         )
         offsets = _bounds(groups, columns["offset"])
-        if partition is None or offsets is None or "topic" in columns or offsets[0] < self.began.get(partition, 0):
+        if (
+            partition is None
+            or offsets is None
+            or "topic" in columns
+            or partition < 0
+            or offsets[0] < self.began.get(partition, 0)
+        ):
             yield from self._by_rows(file, how)
-            return
-        if partition == -1:
             return
         if any(_has_nulls(group, columns["timestamp"]) for group in groups):
             got = f"{file.name} with rows without"
@@ -169,6 +175,9 @@ class Registering:
         if not parts:
             return
         partitions, offsets = (np.concatenate(each) for each in zip(*parts, strict=True))
+        if len(outside := np.flatnonzero((partitions < 0) | (offsets < 0))):
+            got = f"offset {offsets[outside[0]]} of partition {partitions[outside[0]]} ({len(outside):,} in all)"
+            raise LandingError(self._place_of(file.name), "partitions and offsets of 0 or more", got, BY_COPY)
         for p in np.unique(partitions).tolist():
             own = offsets[partitions == p]
             first = self.began.get(p, 0)
@@ -182,6 +191,10 @@ class Registering:
     ) -> DataFile:
         least, most = bounds["offset"]
         return DataFile(file.name, file.bytes, records, partition, least, most, bounds, root=self._root, in_place=how)
+
+    def _place_of(self, name: str) -> str:
+        """The file ``name``, as errors call it."""
+        return f"{table_place(self.topic, self.table)}, in place, {name}"
 
     @cached_property
     def _root(self) -> str:
@@ -251,9 +264,7 @@ class Registering:
     def _only_partition(
         self, file: LakeFile, groups: Sequence[pq.RowGroupMetaData], columns: Mapping[str, str]
     ) -> int | None:
-        """The partition of all rows of a file; -1: it has no row. None: rows are of several, or it is not known."""
-        if not sum(group.num_rows for group in groups):
-            return -1
+        """The partition of all rows of a file; None: they are of several, or it is not known."""
         if "partition" not in columns:
             given = file.constants.get(self.mapping.partition or "")
             if given is None:
