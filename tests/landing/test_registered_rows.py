@@ -92,3 +92,45 @@ def test_an_offset_below_zero_is_refused_in_a_file_of_one_partition(warehouse, l
     with pytest.raises(LandingError, match=r"got offset -1 of partition 0 \(1 in all\)"):
         land(warehouse, lake, in_place=True)
     assert warehouse.topics() == []
+
+
+LATE_US = 9_100_000_000_000_000_000
+"""In the year 290337."""
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("timestamp", pa.array([None, 1, 2, 3, 4, 5], pa.timestamp("us", "UTC")), "a time in every row"),
+        ("timestamp", pa.array([LATE_US, 1, 2, 3, 4, 5], pa.timestamp("us", "UTC")), "times up to 9007199254740991 ms"),
+        ("timestampType", pa.array([7, 1, -1, 0, 1, None], pa.int32()), "timestamp types -1, 0 or 1, got -1 to 7"),
+        ("timestampType", pa.array(["CreateTime", "other"] * 3), "a timestamp type .*, got 'other'"),
+    ],
+)
+def test_a_row_that_no_replay_could_read_is_refused_before_anything_is_written(
+    warehouse, lake, name, values, words, partitions
+):
+    """Once it were registered, no landing could take it back: the plan and the commit would be there."""
+    table = with_column(name, values)
+    if partitions == 1:
+        table = table.set_column(3, "partition", pa.array([0] * 6, pa.int32()))
+        table = table.set_column(4, "offset", pa.array(range(6), pa.int64()))
+    write_deltalake(str(lake), table)
+
+    with pytest.raises(LandingError, match=rf"in place, \S+\.parquet: expected {words}.* by copy"):
+        land(warehouse, lake, in_place=True)
+    assert warehouse.topics() == []
+    assert land(warehouse, lake, rules={"max_bad_share": 0.5}).dead_letters >= 1
+
+
+def test_after_a_wrong_unit_of_the_times_the_topic_lands_by_the_right_one(warehouse, lake):
+    records = [row for row in rows(0, 6) if row.partition == 0]
+    nanoseconds = pa.array([row.ms * 1_000_000 for row in records], pa.int64())
+    write_deltalake(str(lake), spark_rows(records).set_column(5, "timestamp", nanoseconds))
+
+    with pytest.raises(LandingError, match="times up to"):
+        land(warehouse, lake, in_place=True)
+    land(warehouse, lake, in_place=True, timestamp_unit="ns")
+
+    assert records_of(warehouse) == in_order(records)

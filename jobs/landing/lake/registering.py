@@ -1,8 +1,8 @@
 """Files of a table that a topic reads where they lie: which of their rows are its own, and where Kafka's columns are.
 
 Owns what is registered of a file. Rule: of a file whose footer says that all its rows are of one partition (and of one
-topic) nothing but the footer is read; of the others the columns that say it. What does not fit a landed row by its type
-is refused at once, and each offset is there once.
+topic) nothing but the footer is read. Of the others the columns that say it are read, and their times. What does not
+fit a landed row, by its type or by these columns, is refused at once, and each offset is there once.
 """
 
 import itertools
@@ -19,11 +19,21 @@ import pyarrow.parquet as pq
 
 from ....state.errors import LandingError
 from ....state.tables.data_files import DataFile
-from ....state.tables.in_place import BY_COPY, WORDS_OF_TIMESTAMP_TYPES, InPlace, bounds_of, leaf_of
+from ....state.tables.in_place import (
+    BY_COPY,
+    TYPES_OF_TIMESTAMPS,
+    WORDS_OF_TIMESTAMP_TYPES,
+    InPlace,
+    InPlaceRows,
+    bounds_of,
+    leaf_of,
+)
 from ....state.tables.kept_below import below, why_outside
 from ....state.tables.object_stores import open_filesystem
 from ....state.tables.offset_order import overlapping
 from ....state.tables.parquet_reader import described, open_file
+from ....state.tables.shared_groups import sharing_groups
+from ....state.times import LATEST_MS
 from ..files.columns import is_text, is_text_or_bytes
 from ..files.coordinates import is_headers
 from ..files.paths import kind_at, root_of
@@ -152,21 +162,20 @@ class Registering:
         ):
             yield from self._by_rows(file, how)
             return
-        if any(_has_nulls(group, columns["timestamp"]) for group in groups):
-            got = f"{file.name} with rows without"
-            raise LandingError(f"{table_place(self.topic, self.table)}, in place", "a time in every row", got, BY_COPY)
         columns.pop("partition", None)
         records = metadata.num_rows - (0 if file.deleted is None else len(file.deleted))
-        if records:
-            bounds = {"offset": offsets}
-            # `record_idle` takes the bound for the newest time, which a deleted row may have had.
-            times = None if file.deleted is not None else _times(stored, groups, columns["timestamp"], how.unit)
-            if times is not None:
-                bounds["timestamp"] = times
-            yield self._file(file, records, partition, bounds, how)
+        if not records:
+            return
+        registered = self._file(file, records, partition, offsets, how)
+        # `record_idle` takes the bound for the newest time, which a deleted row may have had.
+        times = None if file.deleted is not None else _times(stored, groups, columns["timestamp"], how.unit)
+        if times is None or times[1] > LATEST_MS or not _has_types(groups, columns.get("timestamp_type")):
+            yield from self._with_times([registered])
+        else:
+            yield replace(registered, bounds={**registered.bounds, "timestamp": times})
 
     def _by_rows(self, file: LakeFile, how: InPlace) -> Iterator[DataFile]:
-        """By its rows, of which two columns are read."""
+        """By its rows, of which partitions, offsets, times and their types are read."""
         names = [name for name in (self.mapping.partition, self.mapping.offset) if name is not None]
         parts = [
             [_numbers(columns[name], self.table, self.topic) for name in names]
@@ -178,18 +187,28 @@ class Registering:
         if len(outside := np.flatnonzero((partitions < 0) | (offsets < 0))):
             got = f"offset {offsets[outside[0]]} of partition {partitions[outside[0]]} ({len(outside):,} in all)"
             raise LandingError(self._place_of(file.name), "partitions and offsets of 0 or more", got, BY_COPY)
+        registered = []
         for p in np.unique(partitions).tolist():
             own = offsets[partitions == p]
             first = self.began.get(p, 0)
             own = own[own >= first]
             if len(own):
                 mine = replace(how, first_offset=first if first and int(own.min()) >= first else 0)
-                yield self._file(file, len(own), p, {"offset": (int(own.min()), int(own.max()))}, mine)
+                registered.append(self._file(file, len(own), p, (int(own.min()), int(own.max())), mine))
+        if registered:
+            yield from self._with_times(registered)
 
-    def _file(
-        self, file: LakeFile, records: int, partition: int, bounds: Mapping[str, tuple[int, int]], how: InPlace
-    ) -> DataFile:
-        least, most = bounds["offset"]
+    def _with_times(self, files: Sequence[DataFile]) -> list[DataFile]:
+        """``files``, which are one file with rows of several partitions, with the bounds of their times. Raises
+        LandingError for rows that no replay could read.
+        """
+        with open_file(self._root, files[0]) as opened, sharing_groups(len(files)):
+            place = self._place_of(files[0].path)
+            return [_with_times(file, replace(opened, file=file, place=place).rows()) for file in files]
+
+    def _file(self, file: LakeFile, records: int, partition: int, offsets: tuple[int, int], how: InPlace) -> DataFile:
+        least, most = offsets
+        bounds = {"offset": offsets}
         return DataFile(file.name, file.bytes, records, partition, least, most, bounds, root=self._root, in_place=how)
 
     def _place_of(self, name: str) -> str:
@@ -319,22 +338,39 @@ def _bounds(groups: Sequence[pq.RowGroupMetaData], path: str) -> tuple[Any, Any]
     return (min(least for least, _ in bounds), max(most for _, most in bounds)) if bounds else None
 
 
-def _has_nulls(group: pq.RowGroupMetaData, path: str) -> bool:
-    """Whether the footer says so."""
-    leaf = leaf_of(group, path)
-    known = None if leaf is None else leaf.statistics
-    return bool(known is not None and known.has_null_count and known.null_count)
+def _with_times(file: DataFile, rows: pq.ParquetFile | InPlaceRows) -> DataFile:
+    """``file``, of which all rows are read, with the bounds of their times."""
+    ends = []
+    for batch in rows.iter_batches(columns=["timestamp", "timestamp_type"]):
+        times = np.asarray(batch.column(0))
+        ends += [int(times.min()), int(times.max())]
+    return replace(file, bounds={**file.bounds, "timestamp": (min(ends), max(ends))})
+
+
+def _has_types(groups: Sequence[pq.RowGroupMetaData], path: str | None) -> bool:
+    """Whether footers say that a column has timestamp types alone. ``path`` None: there is none, and it has."""
+    if path is None:
+        return True
+    known = _bounds(groups, path)
+    if known is None:
+        return False
+    least, most = (end.decode() if isinstance(end, bytes) else end for end in known)
+    if isinstance(least, str):
+        return least == most and least.lower() in WORDS_OF_TIMESTAMP_TYPES
+    return min(TYPES_OF_TIMESTAMPS) <= int(least) and int(most) <= max(TYPES_OF_TIMESTAMPS)
 
 
 def _times(stored: pa.Schema, groups: Sequence[pq.RowGroupMetaData], path: str, unit: str) -> tuple[int, int] | None:
-    """Bounds of times in ms; None: the footer does not say them exactly."""
+    """Bounds of times in ms; None: the footer does not say them exactly, or not that all rows have one."""
     kind = kind_at(stored, path)
     divisor = {"ms": 1, "us": 1_000, "ns": 1_000_000}.get(kind.unit if pa.types.is_timestamp(kind) else unit)
     leaves = [leaf_of(group, path) for group in groups]
     known = [leaf.statistics for leaf in leaves if leaf is not None and leaf.physical_type == "INT64"]
     if divisor is None or not groups or len(known) < len(groups):
         return None
-    if not all(each is not None and each.has_min_max for each in known):
+    if not all(each is not None and each.has_min_max and each.has_null_count for each in known):
+        return None
+    if any(each.null_count for each in known):
         return None
     least, most = min(int(each.min_raw) for each in known), max(int(each.max_raw) for each in known)
     return least // divisor, most // divisor
