@@ -490,10 +490,13 @@ class _LandingRun:
         plan = planned.content
         if plan.registers is None:
             files = [file for file in live_files(table, ("increment", *own)) if file.bounds.get("increment") == own]
+            began = dict[int, int]()
         else:
             files = registered_from(plan)
+            # A file that its owner wrote anew has records that landed before, which were warned of then.
+            began = {int(p): offset for p, offset in plan.cut_from.items()}
         now = self.clock_ms()
-        odd = find_implausible(path, files, self.rules.earliest_ms(), now + DAY_MS)
+        odd = find_implausible(path, files, self.rules.earliest_ms(), now + DAY_MS, began)
         row = LandingDoneRow(
             partitions=plan.partitions,
             cut_from=plan.cut_from,

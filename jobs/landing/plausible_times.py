@@ -3,7 +3,7 @@
 Owns the search among the records of one landing increment. Rule: files whose bounds are plausible are not opened.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ...state.tables.data_files import DataFile, read_rows
 from ...state.tables.warehouse import LANDED_SCHEMA
-from ...state.times import NO_TIMESTAMP_MS
+from ...state.times import NO_TIMESTAMP_MS, UNBOUNDED
 from .files.columns import time_text
 
 _COLUMNS = pa.schema([LANDED_SCHEMA.field("offset"), LANDED_SCHEMA.field("timestamp")])
@@ -36,18 +36,26 @@ class Implausible:
         )
 
 
-def find_implausible(path: str, files: Sequence[DataFile], earliest_ms: int, latest_ms: int) -> Implausible | None:
-    """Records of ``files`` with times outside ``[earliest_ms, latest_ms]``; records without a time are none."""
+def find_implausible(
+    path: str, files: Sequence[DataFile], earliest_ms: int, latest_ms: int, began: Mapping[int, int]
+) -> Implausible | None:
+    """Records of ``files`` with times outside ``[earliest_ms, latest_ms]``; records without a time are none. ``began``:
+    by partition an offset; records below it are not looked at.
+    """
     count, first = 0, None
     for file in files:
-        low, high = file.bounds.get("timestamp", (earliest_ms, latest_ms))
-        if earliest_ms <= low and high <= latest_ms:
+        begin, bounds = began.get(file.partition, 0), file.bounds.get("timestamp")
+        # No bounds: whoever registered the file did not read its times, and the footer does not have them.
+        if bounds is not None and earliest_ms <= bounds[0] and bounds[1] <= latest_ms:
+            continue
+        if not file.may_hold("offset", begin, UNBOUNDED):
             continue
         rows = read_rows(path, [file], _COLUMNS)
-        times = rows["timestamp"].to_numpy()
+        times, offsets = rows["timestamp"].to_numpy(), rows["offset"].to_numpy()
         outside = np.flatnonzero(((times < earliest_ms) & (times != NO_TIMESTAMP_MS)) | (times > latest_ms))
+        outside = outside[offsets[outside] >= begin]
         count += len(outside)
         if first is None and len(outside):
             row = int(outside[0])
-            first = Implausible(0, file.partition, rows["offset"][row].as_py(), int(times[row]))
+            first = Implausible(0, file.partition, int(offsets[row]), int(times[row]))
     return None if first is None else Implausible(count, first.partition, first.offset, first.time_ms)

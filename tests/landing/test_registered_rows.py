@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 
 from kstreams_replay.state.errors import LandingError
-from tests.landing.lake_tables import in_order, land, records_of, rows, spark_rows
+from tests.landing.lake_tables import START_MS, Row, bronze, in_order, land, records_of, rows, spark_rows
 
 
 @pytest.fixture
@@ -134,3 +135,46 @@ def test_after_a_wrong_unit_of_the_times_the_topic_lands_by_the_right_one(wareho
     land(warehouse, lake, in_place=True, timestamp_unit="ns")
 
     assert records_of(warehouse) == in_order(records)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_times_in_a_wrong_unit_are_warned_of_in_files_of_several_partitions(warehouse, lake, in_place):
+    bronze(lake, [row._replace(ms=row.ms // 1_000) for row in rows(0, 6)])
+
+    [warning] = land(warehouse, lake, in_place=in_place).warnings
+
+    assert "6 of 6 records (100.0%) have times that can hardly be meant" in warning
+
+
+def test_records_that_have_landed_are_warned_of_once(warehouse, lake):
+    """A compaction puts them into a file with new ones."""
+    bronze(lake, [Row(0, offset, 1_767_258, b"k", b"v") for offset in range(6)])
+    assert "6 of 6 records" in land(warehouse, lake, in_place=True).warnings[0]
+    bronze(lake, [Row(0, 6, START_MS, b"k", b"v"), Row(0, 7, 1_767_258, b"k", b"v")])
+    DeltaTable(str(lake)).optimize.compact()
+
+    [warning] = land(warehouse, lake, in_place=True).warnings
+
+    assert "1 of 2 records (50.0%)" in warning
+    assert "the first at offset 7 of partition 0" in warning
+    DeltaTable(str(lake)).optimize.z_order(["key"])
+    assert land(warehouse, lake, in_place=True).warnings == ()
+
+
+def test_times_of_96_bits_are_warned_of(warehouse, lake):
+    """Footers have no bounds of them."""
+    table = spark_rows(Row(0, offset, 1_767_258, b"k", b"v") for offset in range(6))
+    write_int96(lake, table)
+
+    [warning] = land(warehouse, lake, in_place=True).warnings
+
+    assert "6 of 6 records" in warning
+
+
+def write_int96(lake: Path, table: pa.Table) -> None:
+    """A Delta table of one file, as Spark wrote times before its version 3."""
+    write_deltalake(str(lake), table)
+    [file], [log] = lake.glob("*.parquet"), (lake / "_delta_log").glob("*.json")
+    before = file.stat().st_size
+    pq.write_table(table, file, use_deprecated_int96_timestamps=True)
+    log.write_text(log.read_text().replace(f'"size":{before}', f'"size":{file.stat().st_size}'))
