@@ -18,7 +18,7 @@ from ...state.errors import DamagedFile, LandingError
 from ...state.tables.commit import commit_files
 from ...state.tables.data_files import DataFile
 from ...state.tables.files_in_place import files_in_place
-from ...state.tables.in_place import no_headers
+from ...state.tables.in_place import BY_COPY, no_headers
 from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.offset_order import in_offset_order
@@ -27,6 +27,7 @@ from ...state.tables.parquet_writer import write_task_file
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from ...state.times import UNBOUNDED
 from .file_writing import FILE_BYTES
+from .files.columns import time_text
 from .files.known_files import PlanOutdated
 from .files.spark_tasks import run_tasks
 from .lake.chosen_columns import table_place
@@ -36,8 +37,9 @@ from .lake.new_files import files_to_read, may_have_topic, refuse_other_topics
 from .lake.registering import Registering, deleted_ranges, read_offsets, refuse_other_types
 from .lake_changes import changed_sentence
 from .landing_preview import LandingPreview, PreviewedPartition, order_words, registered_from
-from .landing_rules import ERASE, IGNORE, REFUSE
+from .landing_rules import ERASE, IGNORE, REFUSE, RowRules
 from .ordered_plan import joined_ranges
+from .plausible_times import find_implausible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -207,6 +209,7 @@ class PlannedInPlace:
         largest = max((file.partition for file in registered), default=0)
         if self.declared is not None and largest >= self.declared:
             raise LandingError(self._place, f"partitions below {self.declared}", str(largest), "declare more of them")
+        self._refuse_later(registered, began, RowRules.from_dict(plan.rules or {}).latest_ms)
         partitions = max(plan.partitions, largest + 1)
         nothing = dict.fromkeys(map(str, range(partitions)), 0)
         cut_from, cut_to, gaps = nothing | plan.cut_from, nothing | plan.cut_to, dict(plan.gaps)
@@ -237,6 +240,17 @@ class PlannedInPlace:
             files=[{"name": path, "bytes": size, "records": records[path]} for path, size in sizes.items()],
             registers=[file.to_dict() for file in registered],
         )
+
+    def _refuse_later(self, registered: Sequence[DataFile], began: Cut, latest_ms: int | None) -> None:
+        """Raises LandingError for new records with times after ``latest_ms`` (None: any time lands)."""
+        if latest_ms is None:
+            return
+        later = find_implausible("", registered, -UNBOUNDED, latest_ms, began)
+        if later is not None:
+            got = f"{time_text(later.time_ms)} at offset {later.offset} of partition {later.partition}"
+            next_step = f"{BY_COPY}, or without --max-future"
+            expected = f"times up to {time_text(latest_ms)}"
+            raise LandingError(f"{self._place}, in place", expected, f"{got} ({later.records:,} in all)", next_step)
 
     def _refuse_below(self, file: DataFile, began: Cut) -> None:
         expected = f"offsets of partition {file.partition} from {began[file.partition]} on"

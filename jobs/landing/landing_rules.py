@@ -32,8 +32,9 @@ class LandingRules:
     ``erase``; others are refused.
     ``max_bad_share``: the landing stops, too, where more than this share of a file's rows do not fit (0.01: 1 %).
     ``max_future``: a record whose time is later than the machine's clock by more is a dead letter ("1d"); None: none
-    is, as in Kafka. ``plausible_since``: a day (ISO 8601); the landing warns of records before it, and of those later
-    than a day after the machine's clock.
+    is, as in Kafka. In place, where there are no dead letters, it is refused, as every bad row is.
+    ``plausible_since``: a day (ISO 8601); the landing warns of records before it, and of those later than a day after
+    the machine's clock.
 
     For one call only: ``allow_same_content``: land files whose content has landed under another name or from another
     folder; ``new_mapping``: continue with another mapping than the landing before, which the ledger notes;

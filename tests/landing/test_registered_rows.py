@@ -8,7 +8,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 
+from kstreams_replay.jobs.landing.landing_rules import DAY_MS
 from kstreams_replay.state.errors import LandingError
+from tests.landing.file_folders import NOON
 from tests.landing.lake_tables import START_MS, Row, bronze, in_order, land, records_of, rows, spark_rows
 
 
@@ -135,6 +137,22 @@ def test_after_a_wrong_unit_of_the_times_the_topic_lands_by_the_right_one(wareho
     land(warehouse, lake, in_place=True, timestamp_unit="ns")
 
     assert records_of(warehouse) == in_order(records)
+
+
+def test_a_record_beyond_max_future_is_refused_since_there_is_no_dead_letter(warehouse, lake):
+    day = {"max_future": "1d"}
+    bronze(lake, rows(0, 6))
+    assert land(warehouse, lake, in_place=True, rules=day).records == 6
+    bronze(lake, [Row(0, 3, NOON, b"k", b"v"), Row(0, 4, NOON + 2 * DAY_MS, b"k", b"v")])
+
+    with pytest.raises(
+        LandingError, match=r"offset 4 of partition 0 \(1 in all\); .* by copy .*, or without --max-future"
+    ):
+        land(warehouse, lake, in_place=True, rules=day)
+    assert land(warehouse, lake, in_place=True).records == 2
+    bronze(lake, [Row(0, 5, NOON, b"k", b"v")])
+    DeltaTable(str(lake)).optimize.compact()
+    assert land(warehouse, lake, in_place=True, rules=day).records == 1
 
 
 @pytest.mark.parametrize("in_place", [False, True])
