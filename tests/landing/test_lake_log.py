@@ -190,6 +190,21 @@ def test_a_column_that_came_later_is_null_before_and_narrow_numbers_are_wide(war
     assert records_of(warehouse) == in_order(expected)
 
 
+def test_values_without_room_in_the_tables_type_are_refused_with_what_helps(warehouse, tmp_path):
+    """The column of the times cannot be left out."""
+    table = spark_rows(rows(0, 6))
+    times = pa.array([row.ms * 1_000_000 + 1 for row in rows(0, 6)], pa.timestamp("ns", "UTC"))
+    path = tmp_path / "t"
+    file = add(path, "a.parquet", table.set_column(5, "timestamp", times))
+    commit(path, 0, protocol("timestampNtz"), {"metaData": metadata()}, file)
+
+    with pytest.raises(
+        LandingError, match=r"a column timestamp of type .*; have its files written again, with timestamp"
+    ) as error:
+        land(warehouse, path)
+    assert "--value" not in error.value.next_step
+
+
 @pytest.mark.parametrize("feature", ["allPresent", "variantType"])
 def test_a_reader_feature_that_is_not_known_is_refused_by_its_name(warehouse, tmp_path, feature):
     path = tmp_path / "t"

@@ -114,6 +114,8 @@ class _TableRows:
         self.place = f"{source.path}/{file.name}"
         self.file, self.opened, self.all = file, opened, source.columns_of
         known = self.all.schema.names
+        coordinates = source.timestamp, source.partition, source.offset
+        self.needed = {root_of(name, known) for name in coordinates if name is not None}
         self.columns = self.all.named(root_of(name, known) for name in names)
         stored = opened.schema_arrow
         fields = [stored.field(index) for index in range(len(stored.names))]
@@ -158,7 +160,9 @@ class _TableRows:
         except pa.ArrowException as error:
             kind = batch.column(name).type
             expected, got = f"a column {column.name} of type {column.kind}", f"{kind} ({error})"
-            next_step = "leave the column out of the mapping (--value), or have its files written again"
+            next_step = f"have its files written again, with {column.kind}"
+            if column.name not in self.needed:
+                next_step = f"leave the column out of the mapping (--value), or {next_step}"
             raise LandingError(self.place, expected, got, next_step) from error
 
 
