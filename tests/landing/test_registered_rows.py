@@ -10,7 +10,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from kstreams_replay.jobs.landing.landing_rules import DAY_MS
 from kstreams_replay.state.errors import LandingError
-from tests.landing.file_folders import NOON
+from tests.landing.file_folders import NOON, dies
 from tests.landing.lake_tables import START_MS, Row, bronze, in_order, land, records_of, rows, spark_rows
 
 
@@ -196,3 +196,15 @@ def write_int96(lake: Path, table: pa.Table) -> None:
     before = file.stat().st_size
     pq.write_table(table, file, use_deprecated_int96_timestamps=True)
     log.write_text(log.read_text().replace(f'"size":{before}', f'"size":{file.stat().st_size}'))
+
+
+def test_a_landing_is_finished_though_the_files_that_it_would_look_at_are_gone(warehouse, lake, monkeypatch):
+    """Their times can hardly be meant, so it opens them after the commit."""
+    table = bronze(lake, [Row(0, offset, 1_767_258, b"k", b"v", []) for offset in range(6)])
+    with dies(monkeypatch, in_="between_commit_and_ledger"):
+        land(warehouse, lake, in_place=True)
+    table.optimize.z_order(["key"])
+    table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+
+    assert land(warehouse, lake, in_place=True).records == 6
+    assert [row.offset for row in in_order(records_of(warehouse))] == [*range(6)]
