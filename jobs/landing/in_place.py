@@ -330,8 +330,11 @@ class CopiedFiles:
     topic: str
 
     def plan(self, last: LedgerRow[LandingDoneRow] | None) -> LandingPlanRow | None:
-        """None: nothing lies in place."""
-        if last is None or last.content.in_place is None:
+        """None: nothing lies in place. Raises LandingError where nothing has landed."""
+        if last is None:
+            next_step = "land the topic, by copy or --in-place"
+            raise LandingError(f"topic {self.topic}, copy", "records that lie in place", "no landing", next_step)
+        if last.content.in_place is None:
             return None
         content = last.content
         return LandingPlanRow(

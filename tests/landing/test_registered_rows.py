@@ -208,3 +208,11 @@ def test_a_landing_is_finished_though_the_files_that_it_would_look_at_are_gone(w
 
     assert land(warehouse, lake, in_place=True).records == 6
     assert [row.offset for row in in_order(records_of(warehouse))] == [*range(6)]
+
+
+def test_a_copy_of_a_topic_that_has_not_landed_is_refused(warehouse, lake):
+    bronze(lake, rows(0, 6))
+
+    with pytest.raises(LandingError, match="topic clicks, copy: expected records that lie in place, got no landing"):
+        land(warehouse, lake, rules={"copy": True})
+    assert warehouse.topics() == []
