@@ -78,12 +78,17 @@ def footer_digest(footer: bytes) -> str:
 
 
 class InPlaceRows:
-    """Rows of ``partition`` in an opened file, in the order in which they lie there. ``place``: named in errors."""
+    """Rows of ``partition`` in an opened file, in the order in which they lie there. ``place``: named in errors.
+    ``dictionary_keys``: keys that are read as a dictionary array stay one.
+    """
 
     schema_arrow = ROWS_SCHEMA
 
-    def __init__(self, parquet: pq.ParquetFile, how: InPlace, partition: int, place: str) -> None:
+    def __init__(
+        self, parquet: pq.ParquetFile, how: InPlace, partition: int, place: str, *, dictionary_keys: bool = False
+    ) -> None:
         self.parquet, self.how, self.partition, self.place = parquet, how, partition, place
+        self.dictionary_keys = dictionary_keys
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows, with ``columns`` (None: all)."""
@@ -194,7 +199,8 @@ class InPlaceRows:
             return self._types(values)
         if name == "headers":
             return self._headers(values)
-        if name == "key" and pa.types.is_dictionary(values.type):
+        # Also unasked, a column that its writer had as a dictionary (a categorical) is read as one.
+        if name == "key" and self.dictionary_keys and pa.types.is_dictionary(values.type):
             return values.cast(pa.dictionary(values.type.index_type, pa.binary()))
         return values.cast(pa.binary())
 

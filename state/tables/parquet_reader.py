@@ -103,7 +103,8 @@ class OpenedFile:
         keys = [self.file.in_place.columns["key"]] if dictionary_keys and "key" in self.file.in_place.columns else []
         # Of a timestamp in 96 bits, microseconds have room for all its years; nanoseconds wrap.
         parquet = self.parquet(coerce_int96_timestamp_unit="us", read_dictionary=keys)
-        return InPlaceRows(parquet, self.file.in_place, self.file.partition, self.place)
+        own = self.file.in_place
+        return InPlaceRows(parquet, own, self.file.partition, self.place, dictionary_keys=dictionary_keys)
 
     def parquet(self, **options: Any) -> pq.ParquetFile:
         """For reading its pages as they are, each against its checksum. ``options``: of ParquetFile."""

@@ -150,6 +150,35 @@ def test_an_overwrite_with_other_bytes_is_noticed(lake):
         lake.land()
 
 
+def test_columns_that_their_writer_had_as_categories_lie_in_place_as_bytes(lake, warehouse, tmp_path):
+    plain = spark_rows(rows(0, 10))
+    words = pa.DictionaryArray.from_arrays
+    pairs = [
+        words(pa.array(range(10), pa.int8()), pa.array([pair[at] for row in rows(0, 10) for pair in row.headers], kind))
+        for at, kind in ((0, pa.string()), (1, pa.binary()))
+    ]
+    headers = pa.ListArray.from_arrays(range(11), pa.StructArray.from_arrays(pairs, ["key", "value"]))
+    categories = plain.set_column(7, "headers", headers)
+    for index, name in enumerate(("key", "value", "topic")):
+        texts = plain[name].cast(pa.string()).dictionary_encode()
+        categories = categories.set_column(index, name, texts)
+    pq.write_table(categories, tmp_path / "lake" / "categories.parquet")
+    table = lake.catalog.create_table(
+        "shop.clicks",
+        schema=plain.schema.set(0, pa.field("key", pa.string())).set(1, pa.field("value", pa.string())),
+        location=f"file://{tmp_path}/lake",
+    )
+    table.add_files([f"file://{tmp_path}/lake/categories.parquet"])
+
+    lake.land(in_place=True)
+    assert records_of(warehouse) == in_order(rows(0, 10))
+    table.delete("offset = 2")
+    report = lake.land(in_place=True, rules={"on_change": "ignore"})
+
+    assert any("2 landed records are gone" in said for said in report.warnings)
+    assert records_of(warehouse) == [row for row in in_order(rows(0, 10)) if row.offset != 2]
+
+
 def test_expired_snapshots_between_change_nothing(lake, warehouse):
     table = lake.create(redpanda_rows(rows(0, 10)))
     lake.land()
