@@ -136,9 +136,9 @@ class _Target:
                 )
             except TableAlreadyExistsError:  # another one was quicker
                 table = self.catalog.load_table(self.name)
-        if not {*schema.names} <= {field.name for field in table.schema().fields}:
-            with table.update_schema() as update:
-                update.union_by_name(schema)
+        # Fields of structs too; where the table has all of them this commits nothing.
+        with table.update_schema() as update:
+            update.union_by_name(schema)
         # Only once the table is there: a spec names its columns by the field ids that the catalog gives.
         if self.has_partitions and not table.spec().fields:
             with table.update_spec() as spec:

@@ -48,12 +48,14 @@ for query in sys.stdin:
 """Spark with Iceberg's own package and none of our code: a query a line, answered by a line of rows."""
 
 
-def topology(where: str = "ms >= 0") -> Topology:
-    """``where``: of the records that are counted."""
+def topology(where: str = "ms >= 0", *, has_last: bool = False) -> Topology:
+    """``where``: of the records that are counted. ``has_last``: values have one more field."""
     builder = StreamsBuilder()
     stream = builder.stream("in", Consumed(Serde.string(), Serde.json("page string, ms long")))
     windowed = stream.filter(where).group_by_key().windowed_by(TimeWindows.of_size(10, grace=0))
     folds = {"n": fold.count(), "ms": fold.sum("ms"), "pages": fold.collect("page")}
+    if has_last:
+        folds["last"] = fold.last("page")
     windowed.aggregate(materialized=Materialized.as_("windows"), **folds).to("out")
     return builder.build()
 
@@ -213,6 +215,24 @@ def test_it_follows_a_promote_and_who_reads_an_older_snapshot_reads_on(warehouse
     assert rows_of(catalog.load_table(("p", "out_current"))) == in_order(
         read_newest(warehouse, "p", "out").select(COLUMNS).to_pylist()
     )
+
+
+def test_values_that_gain_a_field_have_it_in_the_catalog_too(warehouse, settings, catalog):
+    keep_current(warehouse, "p", "out")
+    publish_iceberg(warehouse, "p", "here", properties=settings)
+    land(warehouse, 10, 8)
+    run(warehouse, code=topology(has_last=True))
+    keep_current(warehouse, "p", "out")
+
+    publish_iceberg(warehouse, "p", "here", properties=settings)
+
+    newest = in_order(read_newest(warehouse, "p", "out").select(COLUMNS).to_pylist())
+    assert newest[-1]["value"]["last"] == "p17"
+    assert rows_of(catalog.load_table(("p", "out"))) == want(warehouse)
+    assert rows_of(catalog.load_table(("p", "out_current"))) == newest
+    before = len(catalog.load_table(("p", "out")).metadata.metadata_log)
+    publish_iceberg(warehouse, "p", "here", properties=settings)
+    assert len(catalog.load_table(("p", "out")).metadata.metadata_log) == before
 
 
 def test_current_values_are_published_too(warehouse, settings, catalog):
