@@ -8,7 +8,6 @@ file but in the folder's name, so it is an identity partition of the table, whos
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +27,7 @@ from ...state.errors import ConfigError
 from ...state.tables.branch_files import current_tables, table_files, table_names, table_parts
 from ...state.tables.data_files import DataFile, live_files, open_table
 from ...state.tables.names import OUTPUTS, TableName
-from ...state.tables.object_stores import open_filesystem
+from ...state.tables.object_stores import is_remote, open_filesystem
 from ...state.tables.warehouse import Warehouse
 from .committed_tables import done_row
 
@@ -177,4 +176,8 @@ class _Target:
 
 
 def _address(root: str, path: str) -> str:
-    return f"{root}/{path}" if "://" in root else f"file://{quote(root)}/{path}"
+    """As readers open it: they decode no percent signs. PyIceberg ends a URI at its ? or #, but not a plain path."""
+    if is_remote(root):
+        return f"{root}/{path}"
+    folder = open_filesystem(root)[1]
+    return f"{folder}/{path}" if {*"?#"} & {*folder} else f"file://{folder}/{path}"

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import polars as pl
 import pytest
@@ -137,7 +136,7 @@ def want(warehouse: Warehouse, pipeline: str = "p") -> list[dict[str, Any]]:
 
 
 def files_of(table: Table) -> set[str]:
-    return {unquote(urlsplit(task.file.file_path).path) for task in table.scan().plan_files()}
+    return {task.file.file_path.removeprefix("file://") for task in table.scan().plan_files()}
 
 
 def test_every_reader_has_the_rows_and_no_file_is_copied(warehouse, settings, catalog, tmp_path):
@@ -153,6 +152,20 @@ def test_every_reader_has_the_rows_and_no_file_is_copied(warehouse, settings, ca
     assert dict(table.scan().to_duckdb("out").execute(asked).fetchall()) == counts
     frame = pl.scan_iceberg(table).select("offset", "partition").collect()
     assert sorted(frame.rows()) == sorted((row["offset"], row["partition"]) for row in want(warehouse))
+
+
+@pytest.mark.parametrize("name", ["a b", "50%", "ü", "a#b?c"])
+def test_readers_open_the_files_of_a_warehouse_whatever_its_folder_is_called(tmp_path, settings, catalog, name):
+    warehouse = Warehouse(tmp_path / name)
+    land(warehouse, 0, 4)
+    run(warehouse)
+
+    publish_iceberg(warehouse, "p", "here", properties=settings)
+
+    table = catalog.load_table(("p", "out"))
+    assert rows_of(table) == want(warehouse)
+    assert len(pl.scan_iceberg(table).select("offset").collect()) == len(want(warehouse))
+    assert all(Path(path).is_file() for path in files_of(table))
 
 
 def test_it_follows_increments_restores_and_branches(warehouse, settings, catalog):
