@@ -7,6 +7,7 @@ arrives in a worker brings them along.
 """
 
 import os
+import re
 import uuid
 from collections.abc import Mapping
 from datetime import timedelta
@@ -52,6 +53,7 @@ _CLIENT = frozenset(
 _DELTA_ALONE = (TIMEOUT, "max_retries", "backoff_config", "aws_s3_allow_unsafe_rename", "allow_unsafe_rename",
                 "aws_s3_locking_provider", "delta_dynamo", "dynamo")  # fmt: skip
 """Beginnings of options that say nothing about files."""
+_ENCODED = re.compile("%[0-9A-Fa-f]{2}")
 
 
 def remember_options(directory: str, options: Mapping[str, str] | None, timeout: str | None = None) -> None:
@@ -159,6 +161,15 @@ def refuse_untried(directory: str) -> None:
     known = ", ".join(f"{each}://" for each in _SCHEMES)
     what = f"{scheme}://" + (", which nobody has tried" if scheme in _UNTRIED else "")
     raise ConfigError(repr(directory), f"a folder, or a URI of {known}", what, next_step)
+
+
+def refuse_encoded(place: str, directory: str) -> None:
+    """Raises ConfigError for a path of this machine with a percent sign and two hexadecimal digits. ``place``: named in
+    the error. Delta decodes these once more, and reads and writes the log of the folder with the decoded name.
+    """
+    if not is_remote(directory) and (sign := _ENCODED.search(open_filesystem(directory)[1])) is not None:
+        expected = "a path without a percent sign before two hexadecimal digits, which Delta takes for another path"
+        raise ConfigError(place, expected, f"{sign[0]} in {directory!r}", "rename the folder")
 
 
 def _store_of(directory: str) -> str:

@@ -38,7 +38,7 @@ from .names import (
     QUALITY_RESULTS,
     TableName,
 )
-from .object_stores import open_filesystem, options_of, remember_options
+from .object_stores import open_filesystem, options_of, refuse_encoded, remember_options
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
@@ -257,6 +257,7 @@ class Warehouse:
         if not root:
             raise ConfigError("warehouse", "a directory or a URI", repr(self.root), "name a directory")
         root = root if "://" in root else os.path.abspath(root)
+        refuse_encoded("warehouse", root)
         object.__setattr__(self, "root", root)
         remember_options(root, self.storage_options, storage_timeout)
         # Workers get the options, and the timeout as one of them, with the pickled warehouse.

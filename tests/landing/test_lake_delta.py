@@ -350,6 +350,14 @@ def test_columns_that_are_in_the_path_alone_are_read(warehouse, tmp_path, by):
     assert records_of(warehouse) == in_order(rows(0, 10))
 
 
+def test_a_table_whose_path_delta_would_decode_into_another_is_refused(warehouse, tmp_path):
+    bronze(tmp_path / "a b", rows(0, 10))
+    (tmp_path / "a%20b").mkdir()
+
+    with pytest.raises(ConfigError, match=r"a%20b: expected a path without a percent sign .* got %20 in .*"):
+        land(warehouse, tmp_path / "a%20b")
+
+
 def test_a_topic_that_got_more_partitions_has_them(warehouse, tmp_path):
     bronze(tmp_path / "bronze", rows(0, 10))
     land(warehouse, tmp_path / "bronze")

@@ -19,7 +19,7 @@ from pyarrow import fs
 
 from ....state.errors import LandingError
 from ....state.tables.data_files import OpenedTable
-from ....state.tables.object_stores import open_filesystem
+from ....state.tables.object_stores import open_filesystem, refuse_encoded
 from .kept_paths import name_and_root
 from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable
 from .table_columns import TableColumn, TableColumns
@@ -35,8 +35,9 @@ _HISTORY = 200
 
 def open_delta(uri: str, version: int | None) -> LakeTable:
     """The table at ``uri`` as of ``version`` (None: the newest). Raises LandingError where there is none, where the
-    log does not go back so far, and for a reader feature that is not known.
+    log does not go back so far, and for a reader feature that is not known; ConfigError for a path that Delta misreads.
     """
+    refuse_encoded(f"Delta table {uri}", uri)
     table = _opened(uri, version)
     features = table.protocol().reader_features or []
     if unknown := [name for name in features if name not in READER_FEATURES]:

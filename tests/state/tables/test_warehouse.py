@@ -74,6 +74,17 @@ def test_an_empty_root_is_refused():
         Warehouse("")
 
 
+@pytest.mark.parametrize("root", ["/data/a%20b/wh", "a%3Db", "file:///data/a%2520b"])
+def test_a_path_that_delta_would_decode_into_another_is_refused(root):
+    with pytest.raises(ConfigError, match=r"warehouse: expected a path without a percent sign .* got %(20|3D) in .*"):
+        Warehouse(root)
+
+
+@pytest.mark.parametrize("root", ["/data/a%b", "/data/50%", "/data/a%2/0", "file:///data/a%20b", "s3://bucket/a%20b"])
+def test_other_percent_signs_are_taken_as_they_are(root):
+    assert Warehouse(root).root == root
+
+
 def test_a_warehouse_travels_to_a_worker():
     warehouse = Warehouse("s3://bucket/data", {"aws_region": "eu"})
 
