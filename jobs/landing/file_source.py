@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from ...state.errors import ConfigError, LandingError
 from ...state.serdes.json_text.json_schema import parse_fields, type_text
 from ...state.tables.kept_below import why_outside
+from ...state.tables.object_stores import joined
 from .file_formats import EXTENSIONS, FORMATS, FileFormat
 from .files.compression import COMPRESSED, plain_name
 from .files.envelopes import ENVELOPES
@@ -257,7 +258,7 @@ class FileSource:
                 f"directory {self.path}", "names of files that stay below it", f"{file!r}, {why}",
                 "find out who wrote that name into the ledger of the topic's landing",
             )  # fmt: skip
-        return f"{self.path}/{file}"
+        return joined(self.path, file)
 
     def folders_of(self, file: str) -> dict[str, str | None]:
         """Columns of folders ``name=value`` in its name, with their text."""

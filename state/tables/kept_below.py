@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from ..errors import StorageError
-from .object_stores import open_filesystem
+from .object_stores import is_remote, joined, open_filesystem
 
 PART_BYTES, NAME_BYTES = 255, 4096
 """The longest part of a name, and the longest name, that a file system takes."""
@@ -57,13 +57,13 @@ def below(root: str, name: str) -> str:
     why = why_outside(name)
     if why is not None:
         raise _refused(root, f"{_short(name)}, {why}")
-    path = root.removeprefix("file://")
-    if "://" not in path:
+    if not is_remote(root):
+        path = open_filesystem(root)[1]
         for part in name.split("/"):
             path = f"{path}/{part}"
             if os.path.islink(path):
                 raise _refused(root, f"{_short(name)}, behind the symbolic link {path}")
-    return f"{root}/{name}"
+    return joined(root, name)
 
 
 def files_below(root: str) -> "dict[str, fs.FileInfo]":

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pyarrow import fs
 
@@ -117,6 +117,11 @@ def open_filesystem(directory: str) -> tuple[fs.FileSystem, str]:
     refuse_untried(directory)
     scheme, _, path = directory.partition("://")
     return _opened(scheme, path.partition("/")[0], _OPTIONS.get(_store_of(directory), ())), path
+
+
+def joined(directory: str, name: str) -> str:
+    """``name`` below ``directory``, as ``open_filesystem`` takes it: it decodes a URI of this machine as a whole."""
+    return f"{directory}/{quote(name) if directory.startswith('file://') else name}"
 
 
 def has_folder(directory: str) -> bool:

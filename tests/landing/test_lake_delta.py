@@ -350,6 +350,16 @@ def test_columns_that_are_in_the_path_alone_are_read(warehouse, tmp_path, by):
     assert records_of(warehouse) == in_order(rows(0, 10))
 
 
+@pytest.mark.parametrize("in_place", [False, True])
+def test_folders_whose_names_are_encoded_are_read_where_the_table_is_named_by_a_uri(warehouse, tmp_path, in_place):
+    path = tmp_path / "bronze layer"
+    write_deltalake(str(path), spark_rows(rows(0, 10), "a/b"), partition_by=["topic"])
+
+    land(warehouse, topic="a/b", delta=f"file://{tmp_path}/bronze%20layer", in_place=in_place)
+
+    assert records_of(warehouse) == in_order(rows(0, 10))
+
+
 def test_a_table_whose_path_delta_would_decode_into_another_is_refused(warehouse, tmp_path):
     bronze(tmp_path / "a b", rows(0, 10))
     (tmp_path / "a%20b").mkdir()

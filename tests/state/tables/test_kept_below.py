@@ -22,6 +22,7 @@ from kstreams_replay.jobs.replay.stage_exchange import clear_exchange, delete_fi
 from kstreams_replay.state.errors import DamagedTable, LandingError, StorageError
 from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.kept_below import below, files_below, why_outside
+from kstreams_replay.state.tables.object_stores import open_filesystem
 from kstreams_replay.state.tables.parquet_reader import DataFile
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import LandedRecord, plant
@@ -106,6 +107,22 @@ def test_files_are_listed_without_following_links(tmp_path, scheme):
         files_below(f"{scheme}{tmp_path}/root")
     with pytest.raises(StorageError, match="behind the symbolic link"):
         below(f"{scheme}{tmp_path}/root", "a/loop/x")
+
+
+@pytest.mark.parametrize("number", range(len(STAYS)))
+def test_a_name_below_a_uri_of_this_machine_is_the_one_that_its_path_has(number):
+    source = FileSource("file:///data/a%20b", timestamp="at")
+
+    for uri in (below(source.path, STAYS[number]), source.uri_of(STAYS[number])):
+        assert open_filesystem(uri)[1] == f"/data/a b/{STAYS[number]}"
+
+
+def test_links_below_an_encoded_uri_are_not_followed_either(tmp_path):
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "a b" / "link").symlink_to(tmp_path)
+
+    with pytest.raises(StorageError, match="behind the symbolic link"):
+        below(f"file://{tmp_path}/a%20b", "link/x")
 
 
 # --- who asks ----------------------------------------------------------------------------------------------------
