@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ...state.errors import LandingError
-from ...state.tables.ledger import LedgerRow
+from ...state.tables.files_in_place import files_in_place
+from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .file_source import KAFKA_OFFSETS
@@ -23,7 +24,8 @@ from .files.kept_records import KeptRecords
 from .files.known_files import PlanOutdated, mapping_changes
 from .files.streams import FoundFile
 from .first_record import FirstRecord, first_record
-from .in_place import CopiedFiles, PlannedInPlace, preview_in_place, refuse_other_way, write_registered
+from .given_up_plans import kept_plans
+from .in_place import CopiedFiles, PlannedInPlace, moved_files, preview_in_place, refuse_other_way, write_registered
 from .lake.chosen_columns import lake_mapping, refuse_no_history, table_place
 from .lake.lake_rows import LakeMapping, counting_mapping
 from .lake.lake_source import LakeSource
@@ -337,15 +339,25 @@ class LakeLander:
         return replace(plan, changed=changed)
 
 
-def new_files(source: LakeSource, plans: Sequence[LedgerRow[LandingPlanRow]]) -> tuple[int, int]:
-    """The version that a landing would take, and how many files of it have, as its log says, rows that have not landed.
-    ``plans``: those of the topic. No row is read. Raises LandingError as ``land_lake``.
+def new_files(warehouse: Warehouse, topic: str, source: LakeSource) -> tuple[int, int]:
+    """The version that a landing of ``topic`` would take, and how many files of it have, as its log says, rows that the
+    landing would take or, in place, register. No row is read. Raises LandingError as ``land_lake``.
     """
-    table = open_lake(source, source.asked)
-    own = [row.content.source["lake"] for row in plans if row.content.source["kind"] == LakeLander.kind]
-    if own and (own[-1]["id"], own[-1]["version"]) == (table.id, table.version):
+    table, ledger = open_lake(source, source.asked), LandingLedger(warehouse.landing_ledger(topic))
+    plans = [row.content for row in kept_plans(ledger) if row.content.source["kind"] == LakeLander.kind]
+    last = ledger.last_done()
+    began = {} if last is None else {int(p): offset for p, offset in last.content.cut_to.items()}
+    lander = LakeLander(None, warehouse, topic, source)
+    changes = lander._changes(table, plans, is_first=not any(began.values()), warn=lambda _: None)
+    if changes is not None and changes.is_nothing:
         return table.version, 0
-    changes = table.since(own[-1]["version"]) if own and own[-1]["id"] == table.id else None
-    if changes is None or changes.unknown is not None:
-        return table.version, len(table.files)
-    return table.version, len(changes.added & {file.name for file in table.files})
+    mapping, _ = lake_mapping(source, table, topic)
+    known = files_in_place(warehouse, topic, last) if source.in_place and last is not None else []
+    if moved := moved_files(table, known):
+        # Where their owner deletes these, nothing can be read before the topic is landed again.
+        as_registered = {file.path for file in known} - {file.path for file in moved}
+        own = [file for file in table.files if may_have_topic(mapping, file.bounds)]
+        return table.version, sum(file.name not in as_registered for file in own) or len(moved)
+    # Rows that were deleted or changed are not taken.
+    taken = None if changes is None else replace(changes, touched=())
+    return table.version, len(files_to_read(mapping, table.files, taken, began))

@@ -85,7 +85,7 @@ class PlannedInPlace:
         refuse_other_types(self.table, self.topic, self.mapping)
         began = {} if self.last is None else {int(p): offset for p, offset in self.last.content.cut_to.items()}
         known = [] if self.last is None else files_in_place(self.warehouse, self.topic, self.last)
-        changed, is_anew = None, self._are_moved(known)
+        changed, is_anew = None, bool(moved_files(self.table, known))
         if self.changes is not None and (self.changes.touched or self.changes.unknown is not None):
             changed, is_anew = self._changed(known), True
         if is_anew and known:
@@ -110,11 +110,6 @@ class PlannedInPlace:
         if since is not None:
             return replace(plan, in_place=since)
         return replace(plan, in_place=BEGINS_HERE, base={str(p): offset for p, offset in base.items()})
-
-    def _are_moved(self, known: Sequence[DataFile]) -> bool:
-        """Whether one of the registered files is not in the table as it was."""
-        now = {file.name: file for file in self.table.files}
-        return any(not _is_same(now.get(file.path), file) for file in known)
 
     def _changed(self, known: Sequence[DataFile]) -> "Changed | None":
         """What of the landed records is gone or others, found by reading them where they were."""
@@ -274,6 +269,12 @@ def preview_in_place(topic: str, source: LakeMapping, plan: LandingPlanRow) -> L
             latest_ms=max((most for _, most in times), default=None),
         )
     return LandingPreview(topic, len(plan.files or ()), plan.records or 0, 0, order_words(source), partitions)
+
+
+def moved_files(table: LakeTable, known: Sequence[DataFile]) -> list[DataFile]:
+    """Those of the registered files ``known`` that are not in the table as they were."""
+    now = {file.name: file for file in table.files}
+    return [file for file in known if not _is_same(now.get(file.path), file)]
 
 
 def _is_same(now: LakeFile | None, file: DataFile) -> bool:

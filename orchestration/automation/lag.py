@@ -65,7 +65,7 @@ def lag_of(pipeline: Pipeline) -> Lag:
             files |= {topic: len(new)} if new else {}
             seen += [[topic, file.name, file.bytes, file.mtime_ns] for file in new]
         elif isinstance(source, LakeSource):
-            version, count = new_files(source, kept_plans(pipeline.landing_ledger(topic)))
+            version, count = new_files(pipeline.warehouse, topic, source)
             files |= {topic: count} if count else {}
             seen.append([topic, version if count else None])
         else:

@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from kstreams_replay.jobs.landing.landing import KafkaSource, LakeSource
 from kstreams_replay.orchestration.automation import lag, lag_sensor
@@ -12,7 +12,7 @@ from kstreams_replay.orchestration.automation.lag_sensor import LagSensor
 from kstreams_replay.orchestration.pipeline import Pipeline
 from kstreams_replay.orchestration.resources import LocalEngine, SparkEngine
 from tests.dagster import shop
-from tests.landing.lake_tables import bronze, rows
+from tests.landing.lake_tables import bronze, rows, spark_rows
 
 HOUR_MS = 3_600_000
 
@@ -72,6 +72,45 @@ def test_new_files_of_a_table_are_a_lag_and_what_only_moved_is_none(small_shop, 
     assert lag.lag_of(pipeline).files == {}
     bronze(tmp_path / "bronze", rows(8, 10))
     assert lag.lag_of(pipeline).files == {"clicks": 1}
+
+
+def lag_of_table(small_shop: Any, source: LakeSource) -> int:
+    pipeline = Pipeline("shop", shop.topology(), small_shop.warehouse, LocalEngine(), sources={"clicks": source})
+    return lag.lag_of(pipeline).files.get("clicks", 0)
+
+
+def test_what_came_and_moved_before_it_was_landed_is_a_lag(small_shop, tmp_path):
+    source = LakeSource(delta=tmp_path / "bronze")
+    bronze(tmp_path / "bronze", rows(0, 6))
+    LocalEngine().land(small_shop.warehouse, "clicks", source)
+    bronze(tmp_path / "bronze", rows(6, 8), rows(8, 10)).optimize.compact()
+
+    assert lag_of_table(small_shop, source) == 1
+    assert LocalEngine().land(small_shop.warehouse, "clicks", source).records == 4
+    assert lag_of_table(small_shop, source) == 0
+
+
+def test_what_lies_in_place_and_moved_is_a_lag_until_it_is_registered(small_shop, tmp_path):
+    source = LakeSource(delta=tmp_path / "bronze", in_place=True)
+    bronze(tmp_path / "bronze", rows(0, 4), rows(4, 6))
+    LocalEngine().land(small_shop.warehouse, "clicks", source)
+    assert lag_of_table(small_shop, source) == 0
+    DeltaTable(str(tmp_path / "bronze")).optimize.compact()
+
+    assert lag_of_table(small_shop, source) == 1
+    LocalEngine().land(small_shop.warehouse, "clicks", source)
+    assert lag_of_table(small_shop, source) == 0
+    bronze(tmp_path / "bronze", rows(6, 8))
+    assert lag_of_table(small_shop, source) == 1
+
+
+def test_files_of_other_topics_are_no_lag(small_shop, tmp_path):
+    source = LakeSource(delta=tmp_path / "bronze")
+    bronze(tmp_path / "bronze", rows(0, 6))
+    LocalEngine().land(small_shop.warehouse, "clicks", source)
+    write_deltalake(str(tmp_path / "bronze"), spark_rows(rows(0, 6), topic="views"), mode="append")
+
+    assert lag_of_table(small_shop, source) == 0
 
 
 def test_landed_records_that_were_not_replayed_are_a_lag(watched):
