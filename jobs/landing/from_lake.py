@@ -268,9 +268,9 @@ class LakeLander:
             )
         if before["version"] == table.version:
             return LakeChanges()
-        # Ids of Iceberg's snapshots have no order: there `since` finds that the landed one is no ancestor.
-        if table.has_numbers and table.version < before["version"]:
-            warn(f"{self.topic}: version {table.version} is older than version {before['version']}, which has landed")
+        if table.is_before(before["version"]):
+            word = table.version_word
+            warn(f"{self.topic}: {word} {table.version} is older than {word} {before['version']}, which has landed")
             return LakeChanges()
         return table.since(before["version"])
 

@@ -34,7 +34,7 @@ def table_with(name: str, root: str | None = None, other_roots: tuple[str, ...] 
     return LakeTable(
         format="Delta", place="/lake/table", root="/lake/table", id="1", version=0, columns=TableColumns(()),
         files=(LakeFile(name, 1, root=root),), since=lambda before: LakeChanges(), upserts=lambda: None,
-        other_roots=other_roots,
+        is_before=lambda later: False, other_roots=other_roots,
     )  # fmt: skip
 
 

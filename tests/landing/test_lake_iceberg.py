@@ -179,6 +179,23 @@ def test_columns_that_their_writer_had_as_categories_lie_in_place_as_bytes(lake,
     assert records_of(warehouse) == [row for row in in_order(rows(0, 10)) if row.offset != 2]
 
 
+@pytest.mark.parametrize("in_place", [False, True])
+def test_an_older_snapshot_changes_nothing_unless_the_table_was_rolled_back_to_it(lake, warehouse, in_place):
+    table = lake.create(redpanda_rows(rows(0, 6)))
+    table.append(redpanda_rows(rows(6, 10)))
+    older, newest = (each.snapshot_id for each in table.snapshots())
+    lake.land(in_place=in_place)
+
+    report = lake.land(in_place=in_place, snapshot=older)
+
+    assert report.increments == ()
+    assert report.warnings == (f"clicks: snapshot {older} is older than snapshot {newest}, which has landed",)
+    assert records_of(warehouse) == in_order(rows(0, 10))
+    table.manage_snapshots().rollback_to_snapshot(older).commit()
+    with pytest.raises(LandingError, match="4 landed records are gone from the table"):
+        lake.land(in_place=in_place)
+
+
 def test_expired_snapshots_between_change_nothing(lake, warehouse):
     table = lake.create(redpanda_rows(rows(0, 10)))
     lake.land()

@@ -53,6 +53,7 @@ def open_delta(uri: str, version: int | None) -> LakeTable:
         files=tuple(_files(table, columns, uri, has_vectors=_VECTORS in features)),
         since=lambda before: _changes(uri, columns, table.version(), before),
         upserts=lambda: _upserts(table),
+        is_before=lambda later: table.version() < later,
     )
 
 

@@ -74,6 +74,7 @@ def open_iceberg(name: str, properties: Mapping[str, str], snapshot: int | None)
         files=files,
         since=lambda before: _changes(table, schema, current, before, roots),
         upserts=lambda: _upserts(table, schema),
+        is_before=lambda later: _is_before(table, current, later),
         other_roots=roots[1:],
     )
 
@@ -216,6 +217,14 @@ def _upserts(table: Table, schema: Schema) -> str | None:
         names = ", ".join(sorted(schema.find_column_name(number) or "" for number in schema.identifier_field_ids))
         return f"its rows have identifier fields ({names})"
     return None
+
+
+def _is_before(table: Table, asked: Snapshot | None, later: int) -> bool:
+    """Whether the snapshot ``later`` is of the table's history and came after ``asked``. Ids have no order. Where the
+    table was rolled back to ``asked``, ``later`` is not of its history any more.
+    """
+    ids = [snapshot.snapshot_id for snapshot in ancestors_of(table.current_snapshot(), table.metadata)]
+    return asked is not None and later in ids and asked.snapshot_id in ids[ids.index(later) + 1 :]
 
 
 def _changes(

@@ -71,8 +71,9 @@ class LakeChanges:
 class LakeTable:
     """``place``: as a user calls it; ``root``: below which names of files are. ``id``: by which it is known though it
     moves. ``version``: number of Delta's, or Iceberg's snapshot. ``upserts``: asks by what it is known that it
-    keeps the last value of a key alone; None: by nothing. ``since``: what changed since a version. ``other_roots``:
-    further folders that its files may be below. Raises LandingError for a file that is below none of them.
+    keeps the last value of a key alone; None: by nothing. ``since``: what changed since a version. ``is_before``:
+    whether it came before a version that the table still has. ``other_roots``: further folders that its files may be
+    below. Raises LandingError for a file that is below none of them.
     """
 
     format: str
@@ -84,17 +85,13 @@ class LakeTable:
     files: tuple[LakeFile, ...]
     since: Callable[[int], LakeChanges]
     upserts: Callable[[], str | None]
+    is_before: Callable[[int], bool]
     other_roots: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         place, roots = f"{self.format} table {self.place}", (self.root, *self.other_roots)
         for file in self.files:
             refuse_elsewhere(place, roots, file.name, file.root)
-
-    @property
-    def has_numbers(self) -> bool:
-        """Whether a later version has a larger number."""
-        return self.format != "Iceberg"
 
     @property
     def version_word(self) -> str:
