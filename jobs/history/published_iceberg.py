@@ -28,7 +28,7 @@ from ...state.tables.branch_files import current_tables, table_files, table_name
 from ...state.tables.data_files import DataFile, live_files, open_table
 from ...state.tables.names import OUTPUTS, TableName
 from ...state.tables.object_stores import is_remote, open_filesystem
-from ...state.tables.warehouse import Warehouse
+from ...state.tables.warehouse import PipelineTables, Warehouse
 from .committed_tables import done_row
 
 INCREMENT = "replay.increment"
@@ -60,28 +60,39 @@ def publish_iceberg(
     """Publish every output of ``pipeline``, and current values that are kept, as of the last done increment, in
     ``catalog``, as PyIceberg is configured for it or by ``properties``. ``namespace``: None is the pipeline's name.
 
-    Raises ConfigError for a catalog that does not answer, LedgerError for a pipeline of which nothing is done.
+    Raises ConfigError for a catalog that does not answer, and where an output has the name that another one's current
+    values get there; LedgerError for a pipeline of which nothing is done.
     """
     row, own = done_row(warehouse, pipeline), warehouse.pipeline(pipeline)
+    outputs = [table for table in table_names(row.content) if TableName(table).kind == OUTPUTS]
+    kept = {f"{TableName(table).name}_current": table for table in current_tables(own.root)}
+    _refuse_same_name(own, outputs, kept)
     into = pipeline if namespace is None else namespace
     opened = open_catalog(catalog, properties or {})
     opened.create_namespace_if_not_exists((into,))
     published = []
-    for table in table_names(row.content):
-        if TableName(table).kind == OUTPUTS:
-            path, version, _ = table_parts(warehouse, pipeline, row.content, table)[-1]
-            there = open_table(path, version=version)
-            assert there is not None, f"{path}: in the ledger, yet not there"
-            files = table_files(warehouse, pipeline, row.content, table)
-            target = _Target(opened, (into, TableName(table).name), own.table(table), has_partitions=True)
-            published.append(target.publish(pa.schema(there.schema().to_arrow()), files, row.increment))
-    for table in current_tables(own.root):
+    for table in outputs:
+        path, version, _ = table_parts(warehouse, pipeline, row.content, table)[-1]
+        there = open_table(path, version=version)
+        assert there is not None, f"{path}: in the ledger, yet not there"
+        files = table_files(warehouse, pipeline, row.content, table)
+        target = _Target(opened, (into, TableName(table).name), own.table(table), has_partitions=True)
+        published.append(target.publish(pa.schema(there.schema().to_arrow()), files, row.increment))
+    for name, table in kept.items():
         there = open_table(own.table(table))
         assert there is not None, f"{own.table(table)}: was listed, yet is not there"
-        name = f"{TableName(table).name}_current"
         target = _Target(opened, (into, name), own.table(table), has_partitions=False)
         published.append(target.publish(pa.schema(there.schema().to_arrow()), live_files(there), row.increment))
     return published
+
+
+def _refuse_same_name(own: PipelineTables, outputs: Sequence[str], kept: Mapping[str, str]) -> None:
+    for table in outputs:
+        if (current := kept.get(TableName(table).name)) is not None:
+            place, expected = f"pipeline {own.name!r}", "outputs whose tables have names of their own in the catalog"
+            got = f"the output {TableName(table).name!r} beside kept current values of {TableName(current).name!r}"
+            next_step = f"rename the output, or keep no current values of that one and delete {own.table(current)}"
+            raise ConfigError(place, expected, got, next_step)
 
 
 def open_catalog(name: str, properties: Mapping[str, str]) -> Catalog:

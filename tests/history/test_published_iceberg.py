@@ -257,6 +257,20 @@ def test_current_values_are_published_too(warehouse, settings, catalog):
     assert rows_of(table) == in_order(newest)
 
 
+def test_an_output_with_the_name_of_anothers_current_values_is_refused(warehouse, settings, catalog):
+    code = StreamsBuilder()
+    stream = code.stream("in", Consumed(Serde.string(), Serde.json("page string, ms long")))
+    stream.to("out")
+    stream.to("out_current")
+    run(warehouse, "both", code.build())
+    publish_iceberg(warehouse, "both", "here", properties=settings)
+    keep_current(warehouse, "both", "out")
+
+    with pytest.raises(ConfigError, match="the output 'out_current' beside kept current values of 'out'; rename the"):
+        publish_iceberg(warehouse, "both", "here", properties=settings, namespace="other")
+    assert not catalog.namespace_exists("other")
+
+
 def test_its_metadata_has_no_values(warehouse, settings, tmp_path):
     publish_iceberg(warehouse, "p", "here", properties=settings)
 
