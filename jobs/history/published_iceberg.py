@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import NoSuchTableError, RESTError, TableAlreadyExistsError
+from pyiceberg.exceptions import NoSuchTableError, ResolveError, RESTError, TableAlreadyExistsError, ValidationError
 from pyiceberg.io.pyarrow import (
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
@@ -147,8 +147,12 @@ class _Target:
             except TableAlreadyExistsError:  # another one was quicker
                 table = self.catalog.load_table(self.name)
         # Fields of structs too; where the table has all of them this commits nothing.
-        with table.update_schema() as update:
-            update.union_by_name(schema)
+        try:
+            with table.update_schema() as update:
+                update.union_by_name(schema)
+        except (ValidationError, ResolveError) as error:
+            expected, next_step = "a table with columns of the output's types", "publish into another --namespace"
+            raise ConfigError(f"Iceberg table {'.'.join(self.name)}", expected, str(error), next_step) from error
         # Only once the table is there: a spec names its columns by the field ids that the catalog gives.
         if self.has_partitions and not table.spec().fields:
             with table.update_spec() as spec:

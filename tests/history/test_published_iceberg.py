@@ -248,6 +248,16 @@ def test_values_that_gain_a_field_have_it_in_the_catalog_too(warehouse, settings
     assert len(catalog.load_table(("p", "out")).metadata.metadata_log) == before
 
 
+def test_a_table_of_other_types_is_refused(warehouse, settings):
+    other = StreamsBuilder()
+    other.stream("in", Consumed(Serde.string(), Serde.json("page string, ms string"))).to("out")
+    run(warehouse, "other", other.build())
+    publish_iceberg(warehouse, "p", "here", properties=settings)
+
+    with pytest.raises(ConfigError, match=r"p\.out: expected a table with columns of the output's types, .*value\.ms"):
+        publish_iceberg(warehouse, "other", "here", properties=settings, namespace="p")
+
+
 def test_current_values_are_published_too(warehouse, settings, catalog):
     keep_current(warehouse, "p", "out")
     publish_iceberg(warehouse, "p", "here", properties=settings)
