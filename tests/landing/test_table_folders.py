@@ -31,6 +31,52 @@ def test_a_partition_of_a_delta_table_is_refused(warehouse, tmp_path):
         land(warehouse, tmp_path / "in" / "day=a")
 
 
+@pytest.mark.parametrize(("here", "named"), [("table", "day=a"), ("table/day=a", "."), ("table/day=a", "../day=a")])
+def test_a_partition_of_a_table_that_is_named_from_the_folder_around_it_is_refused(
+    warehouse, tmp_path, monkeypatch, here, named
+):
+    with_a_deleted_row(tmp_path / "table")
+    monkeypatch.chdir(tmp_path / here)
+
+    with pytest.raises(LandingError, match="files of a Delta table"):
+        land(warehouse, named)
+
+
+def test_the_data_of_an_iceberg_table_that_are_named_from_its_folder_are_refused(warehouse, tmp_path, monkeypatch):
+    directory = write(tmp_path / "in", {"metadata/v1.metadata.json": "{}", "data/a.jsonl": '{"t":1}'})
+    monkeypatch.chdir(directory)
+
+    with pytest.raises(LandingError, match="files of an Iceberg table"):
+        land(warehouse, "data")
+
+
+@pytest.mark.parametrize("link", ["in", "in/day", "in/a.parquet"])
+def test_a_link_to_a_partition_of_a_table_or_to_its_file_is_refused(warehouse, tmp_path, link):
+    with_a_deleted_row(tmp_path / "table")
+    if link != "in":
+        (tmp_path / "in").mkdir()
+    there = tmp_path / "table" / "day=a"
+    (tmp_path / link).symlink_to(next(there.glob("*.parquet")) if link.endswith(".parquet") else there)
+
+    with pytest.raises(LandingError, match="files of a Delta table"):
+        land(warehouse, tmp_path / "in")
+
+
+def test_a_link_into_a_table_of_which_no_file_lands_is_no_matter(warehouse, tmp_path):
+    with_a_deleted_row(tmp_path / "table")
+    write(tmp_path / "in", {"a.jsonl": '{"t":1}\n'})
+    (tmp_path / "in" / "day").symlink_to(tmp_path / "table" / "day=a")
+
+    assert land(warehouse, tmp_path / "in", pattern="*.jsonl").records == 1
+
+
+def with_a_deleted_row(directory):
+    """A Delta table with two days, and one row less than its files have."""
+    rows = ROWS.append_column("day", pa.array(["a", "a", "b"]))
+    write_deltalake(str(directory), rows, partition_by=["day"])
+    DeltaTable(str(directory)).delete("t = 2")
+
+
 @pytest.mark.parametrize(
     ("mark", "what"), [("metadata/v1.metadata.json", "an Iceberg table"), (".hoodie/hoodie.properties", "a Hudi table")]
 )

@@ -22,12 +22,13 @@ _NO_FILE = {
 @dataclass(frozen=True, slots=True)
 class FolderEntries:
     """Files and folders at any depth. By name below the directory, and what it is: ``unreadable`` entries, behind which
-    records may be, and those that are ``no_files``.
+    records may be, and those that are ``no_files``. ``links``: by path those that are links, and what they lead to.
     """
 
     infos: list[fs.FileInfo] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
     no_files: dict[str, str] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
 
 
 def entries_of(filesystem: fs.FileSystem, root: str) -> FolderEntries:
@@ -54,11 +55,13 @@ def entries_of(filesystem: fs.FileSystem, root: str) -> FolderEntries:
                 entries.unreadable[os.fsencode(name).decode(errors="replace")] = _NAMELESS
                 continue
             path, mtime_ns = f"{root}/{name}", status.st_mtime_ns
+            if entry.is_symlink():
+                entries.links[path] = os.path.realpath(entry.path)
             if stat.S_ISREG(status.st_mode):
                 size = status.st_size
                 entries.infos.append(fs.FileInfo(path, fs.FileType.File, mtime_ns=mtime_ns, size=size))
             elif stat.S_ISDIR(status.st_mode):
-                real = os.path.realpath(entry.path) if entry.is_symlink() else f"{around[-1]}/{entry.name}"
+                real = entries.links.get(path, f"{around[-1]}/{entry.name}")
                 if real in around:
                     entries.no_files[name] = _AROUND
                     continue

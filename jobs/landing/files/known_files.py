@@ -120,7 +120,7 @@ def find_files(source: FileSource, topic: str) -> Listing:
             hidden.append(name)
     files = [file for file in every if matches(file.name, source.pattern)]
     unmatched = [file.name for file in every if not matches(file.name, source.pattern)]
-    refuse_tables(source.path, topic, filesystem, root, entries.infos, [file.name for file in files])
+    refuse_tables(source.path, topic, filesystem, root, entries, [file.name for file in files])
     others = {
         n: what for n, what in (entries.unreadable | entries.no_files).items() if not hidden_by(n, source.pattern)
     }

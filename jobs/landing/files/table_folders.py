@@ -5,11 +5,13 @@ that are no row of it any more (overwritten, deleted, merged into larger ones), 
 away. Read as files, such rows would come back or come twice, without a word.
 """
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable
 
 from pyarrow import fs
 
 from ....state.errors import LandingError
+from .entries import FolderEntries
 
 _FORMATS = {"_delta_log": "a Delta table", ".hoodie": "a Hudi table"}
 """By the folder that only such a table has."""
@@ -27,31 +29,39 @@ def refuse_tables(
     topic: str,
     filesystem: fs.FileSystem,
     root: str,
-    entries: Sequence[fs.FileInfo],
+    entries: FolderEntries,
     names: Iterable[str],
 ) -> None:
     """Raises LandingError when one of the files ``names``, which the directory ``root`` has, is in a table's folder.
 
     ``path``: the directory as the user gave it; ``entries``: all that is in it.
     """
-    tables = dict(filter(None, map(_table_of, entries)))
+    tables = dict(filter(None, map(_table_of, entries.infos)))
+    # A table may be around what is landed, and around what links lead to. What is
+    # named from the working directory, or through a link, does not say what is.
+    is_local = isinstance(filesystem, fs.LocalFileSystem)
+    below = dict.fromkeys([os.path.abspath(root), os.path.realpath(root)] if is_local else [root])
     for name in names:
-        folders = f"{root}/{name}".split("/")
-        for depth in range(len(folders) - 1, 0, -1):
-            folder = "/".join(folders[:depth])
-            if len(folder) < len(root):
+        parts = f"{root}/{name}".split("/")
+        for depth in range(len(parts), 0, -1):
+            entry = "/".join(parts[:depth])
+            if len(entry) < len(root):
                 break
-            if folder in tables:
-                _refuse(path, topic, folder, *tables[folder])
-    folder = root
-    for _ in range(_LEVELS):
-        folder = folder.rpartition("/")[0]
-        if not folder:
-            return
+            if entry in tables:
+                _refuse(path, topic, entry, *tables[entry])
+            if entry in entries.links:
+                below[entries.links[entry]] = None
+    for folder in dict.fromkeys(folder for each in below for folder in _around(each)):
         marks = filesystem.get_file_info([f"{folder}/{name}" for name in _FORMATS])
         metadata = filesystem.get_file_info(fs.FileSelector(f"{folder}/metadata", allow_not_found=True))
         for table in filter(None, map(_table_of, [*marks, *metadata])):
             _refuse(path, topic, table[0], *table[1])
+
+
+def _around(path: str) -> list[str]:
+    """The folders around it, the nearest first."""
+    parts = path.split("/")
+    return list(filter(None, ("/".join(parts[:-depth]) for depth in range(1, min(_LEVELS, len(parts) - 1) + 1))))
 
 
 def _table_of(entry: fs.FileInfo) -> tuple[str, tuple[str, str]] | None:
