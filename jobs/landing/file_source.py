@@ -102,6 +102,7 @@ class FileSource:
 
     Parquet and Avro only: ``json_types``: column to the type of Serde.json by which it is read, in its words; it is
     written as that serde writes it (dates and times as text, NaN as NaN). Without it, as Kafka Connect's JSON has it.
+    ``key_json_types``: of the key's columns, where the key's serde reads them otherwise; None: as ``json_types``.
 
     CSV, and lines with separators (``lines``): ``columns``: names, where CSV has no header line; such lines need them;
     ``delimiter``: one character of CSV (a comma), some of such lines (a tab); ``types``: column to ``int``, ``long``,
@@ -138,6 +139,7 @@ class FileSource:
     decimal_comma: bool = False
     zone: str | None = None
     json_types: Mapping[str, str] = field(default_factory=dict)
+    key_json_types: Mapping[str, str] | None = None
     beside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -249,6 +251,10 @@ class FileSource:
         match = re.search(PATH_PATTERNS.get(self.path_pattern, self.path_pattern), file)
         return None if match is None else match.groupdict()
 
+    def json_types_of(self, part: str) -> Mapping[str, str]:
+        """Column to the type of Serde.json, of the columns of the ``part``, ``key`` or ``value``."""
+        return self.json_types if part == "value" or self.key_json_types is None else self.key_json_types
+
     def uri_of(self, file: str) -> str:
         """Where it is, of its name below the directory. Links that a user has in it are the user's; a name comes from
         the ledger too. LandingError for one that leads elsewhere.
@@ -302,6 +308,7 @@ class FileSource:
             "decimal_comma": self.decimal_comma,
             "zone": self.zone,
             "json_types": dict(self.json_types),
+            "key_json_types": None if self.key_json_types is None else dict(self.key_json_types),
             "beside": list(self.beside),
         }
 

@@ -23,6 +23,7 @@ from .first_record import FirstRecord
 
 _TYPES = {SERDES[kind](): kind for kind in SERDE_TYPES}
 _TEXT = ("string", "bytes")
+_WHOLE = ("byte", "short", "int", "long")
 
 
 class Serdes(NamedTuple):
@@ -57,10 +58,29 @@ def with_serdes(source: FileSource, topic: str, serdes: Serdes) -> FileSource:
     if key.is_struct and has_text_cells and not source.types and isinstance(source.key, tuple):
         of = {field.name: _csv_type(field.type) for field in key.arrow_type}
         types = {name: of[name] for name in source.key if name in of} | dict(types)
-    json_types = dict(source.json_types)
+    json_types, key_json_types = source.json_types, source.key_json_types
     if source.format is not None and FORMATS[source.format].has_arrow_types and not json_types:
-        json_types = _json_types(source.value, value) | _json_types(source.key, key)
-    return replace(source, key_type=key_type, value_type=value_type, types=types, json_types=json_types)
+        json_types, key_json_types = _json_types_of_parts(source, serdes)
+    return replace(
+        source, key_type=key_type, value_type=value_type, types=types, json_types=json_types,
+        key_json_types=key_json_types,
+    )  # fmt: skip
+
+
+def _json_types_of_parts(source: FileSource, serdes: Serdes) -> tuple[dict[str, str], dict[str, str] | None]:
+    """Types of columns of the value and of the key; None: of the key as of the value."""
+    value, key = _json_types(source.value, serdes.value), _json_types(source.key, serdes.key)
+    in_key, in_value = ((of,) if isinstance(of, str) else of for of in (source.key or (), source.value))
+    # A whole number is 42 in the key as in the value, since a key
+    # of 42.0 would be another one; no other type is the key's.
+    key = {name: kind for name, kind in value.items() if name in in_key and kind in _WHOLE} | key
+    both = value | key
+    is_one = all(
+        (name not in in_key or key.get(name) == kind)
+        and ((in_value is not None and name not in in_value) or value.get(name) == kind)
+        for name, kind in both.items()
+    )
+    return (both, None) if is_one else (value, key)
 
 
 def _json_types(columns: str | Sequence[str] | None, serde: Serde) -> dict[str, str]:
@@ -94,10 +114,12 @@ def refuse_undecodable(topic: str, source: FileSource, first: FirstRecord, serde
     key, value = serdes
     for part, serde, chosen in (("key", key, source.key), ("value", value, source.value)):
         if serde.is_struct and not isinstance(chosen, str) and not (part == "key" and chosen is None):
-            _refuse_types(topic, source, first, serde, tuple(first.kinds) if chosen is None else chosen)
+            _refuse_types(topic, source, first, serde, part, tuple(first.kinds) if chosen is None else chosen)
 
 
-def _refuse_types(topic: str, source: FileSource, first: FirstRecord, serde: Serde, columns: Sequence[str]) -> None:
+def _refuse_types(
+    topic: str, source: FileSource, first: FirstRecord, serde: Serde, part: str, columns: Sequence[str]
+) -> None:
     fields = {field.name for field in serde.arrow_type}
     for name in columns:
         kind = first.kinds.get(name)
@@ -105,7 +127,7 @@ def _refuse_types(topic: str, source: FileSource, first: FirstRecord, serde: Ser
         if probe is None:
             continue
         try:
-            written = json_column(source, name, probe)
+            written = json_column(source, source.json_types_of(part), name, probe)
         except BadValuesError:  # as a time without a zone: the type is right
             continue
         decoded = serde.decode(json_objects([name], [written]))

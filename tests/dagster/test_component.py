@@ -208,7 +208,7 @@ def test_a_source_is_files_kafka_or_anothers():
     lake = SourceAttributes(lake=LakeAttributes(delta="bronze", layout="spark", value=["page"], in_place=True))
     assert lake.source("t", "root") == LakeSource("root/bronze", layout="spark", value=("page",), in_place=True)
     own = set(SourceAttributes.model_fields) - {"files", "lake", "kafka", "landed_by"}
-    of_a_serde = {"json_types"}  # the serde says it (jobs/landing/serde_mapping.py)
+    of_a_serde = {"json_types", "key_json_types"}  # the serdes say it (jobs/landing/serde_mapping.py)
     assert own | {"path"} == set(FileSource.__dataclass_fields__) - of_a_serde
     assert set(KafkaAttributes.model_fields) == set(KafkaSource.__dataclass_fields__)
     assert set(LakeAttributes.model_fields) == set(LakeSource.__dataclass_fields__)

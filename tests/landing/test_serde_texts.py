@@ -16,7 +16,7 @@ from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_
 from kstreams_replay.jobs.landing.serde_mapping import Serdes, refuse_undecodable, with_serdes
 from kstreams_replay.state.errors import LandingError
 from kstreams_replay.state.serdes import Serde
-from tests.landing.landed_rows import values
+from tests.landing.landed_rows import landed, values
 
 AT = 1_767_268_800_123_456
 """2026-01-01 12:00:00.123456."""
@@ -170,3 +170,52 @@ def test_a_struct_has_the_fields_of_the_serde_in_its_order_and_a_uuid_is_its_tex
     )
 
     assert values(warehouse) == [f'{{"v":{{"on":"2026-01-02","d":"1.50","id":"{text}","n":null,"x":0.5}}}}'.encode()]
+
+
+@pytest.mark.parametrize(
+    ("key", "words", "key_serde", "want"),
+    [
+        ("v", "v double", Serde.string(), b"42"),
+        ("v", "v double", Serde.json("long"), b"42"),
+        ("v", "v long", Serde.json("double"), b"42.0"),
+        (["v"], "v double", Serde.json("v long"), b'{"v":42}'),
+        ("at", "at timestamp", Serde.string(), b"1767268800123"),
+        ("at", "at timestamp", Serde.json("timestamp"), b'"2026-01-01T12:00:00.123456Z"'),
+        ("on", "on date", Serde.string(), b"20454"),
+    ],
+)
+def test_the_types_of_a_value_are_not_those_of_the_key(warehouse, tmp_path, key, words, key_serde, want):
+    columns = {"v": [42], "at": pa.array([AT], pa.timestamp("us", "UTC")), "on": [date(2026, 1, 1)]}
+    directory = parquet(tmp_path, t=[1], **columns)
+
+    land_for(warehouse, directory, Serde.json(words), key_serde, key=key)
+
+    assert landed(warehouse, "t", "key") == [(want,)]
+
+
+@pytest.mark.parametrize(("key_serde", "want"), [(Serde.json("double"), b"42"), (Serde.json("date"), b"42")])
+def test_the_type_of_a_key_is_not_that_of_the_value(warehouse, tmp_path, key_serde, want):
+    cells = pa.array([42]) if key_serde == Serde.json("double") else pa.array([42], pa.int32()).cast(pa.date32())
+
+    land_for(warehouse, parquet(tmp_path, t=[1], v=cells), Serde.json("v long"), key_serde, key="v")
+
+    assert values(warehouse) == [b'{"t":1,"v":%s}' % want]
+
+
+@pytest.mark.parametrize("cells", [pa.array([42]), pa.array([42.0, None])])
+def test_a_key_is_the_whole_number_that_the_serde_of_the_value_reads(warehouse, tmp_path, cells):
+    directory = parquet(tmp_path, t=range(len(cells)), v=cells)
+
+    land_for(warehouse, directory, Serde.json("v long"), key="v")
+
+    assert landed(warehouse, "t", "key")[0] == (b"42",)
+
+
+def test_a_mapping_of_one_type_for_each_column_is_what_it_was_in_older_ledgers():
+    source = FileSource("in", "parquet", timestamp="t", key="k", value=["t", "v"])
+    serdes = Serdes(Serde.json("double"), Serde.json("t long, v double"))
+
+    mapping = with_serdes(source, "t", serdes).to_dict()
+
+    assert mapping["json_types"] == {"t": "long", "v": "double", "k": "double"}
+    assert mapping["key_json_types"] is None

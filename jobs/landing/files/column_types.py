@@ -48,7 +48,7 @@ def column_types(source: FileSource, kinds: Mapping[str, pa.DataType]) -> dict[s
         for name in [names] if isinstance(names, str) else names:
             if (kind := kinds.get(name)) is None:
                 continue
-            declared = source.json_types.get(name)
+            declared = source.json_types_of(part).get(name)
             if declared is not None and can_be(kind, declared):
                 written = [(name, declared, kind)]
             else:

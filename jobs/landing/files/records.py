@@ -177,9 +177,7 @@ def _with_offsets_of_path(
 def _records(reading: SliceReading, block: Block, path: _Path) -> FileRecords:
     source, rows = reading.source, len(block.locations)
     _refuse_other_encodings(reading, block)
-    key = (
-        pa.nulls(rows, pa.binary()) if source.key is None else _chosen(source, block, path, source.key, source.key_type)
-    )
+    key = pa.nulls(rows, pa.binary()) if source.key is None else _chosen(source, block, path, "key", source.key)
     times = _column(block, source.timestamp, path)
     with of_column(source.timestamp):
         time_ms = times_ms(times, source.timestamp_unit, source.zone)
@@ -297,37 +295,38 @@ def _whole_value(source: FileSource, block: Block, path: _Path) -> pa.Array:
     if source.value is None and block.lines is not None and not block.whole:
         return block.lines if isinstance(block.lines, pa.Array) else pa.array(block.lines, pa.binary())
     names = block.whole if source.value is None else source.value
-    return _chosen(source, block, path, names, source.value_type)
+    return _chosen(source, block, path, "value", names)
 
 
-def _chosen(source: FileSource, block: Block, path: _Path, names: str | Sequence[str], kind: str | None) -> pa.Array:
+def _chosen(source: FileSource, block: Block, path: _Path, part: str, names: str | Sequence[str]) -> pa.Array:
     """One column as its bytes, or some as a JSON object."""
+    types = source.json_types_of(part)
     if isinstance(names, str):
+        kind = source.key_type if part == "key" else source.value_type
         column = _column(block, names, path)
         with of_column(names):
-            if kind is None and (texts := _texts(source, names, column)) is not None:
+            if kind is None and (texts := _texts(source, types.get(names), column)) is not None:
                 return pc.if_else(pc.is_valid(column), texts.cast(pa.binary()), pa.scalar(None, pa.binary()))
             return _as_bytes(column, kind)
-    return json_objects(names, [json_column(source, name, _column(block, name, path)) for name in names])
+    return json_objects(names, [json_column(source, types, name, _column(block, name, path)) for name in names])
 
 
 def json_column(
-    source: FileSource, name: str, column: Sequence[Any] | pa.Array
+    source: FileSource, json_types: Mapping[str, str], name: str, column: Sequence[Any] | pa.Array
 ) -> Sequence[Any] | pa.StringArray | PlainTexts:
-    """A column as ``json_objects`` takes it."""
+    """A column as ``json_objects`` takes it. ``json_types``: those of the part of the record that it is in."""
     kind = source.types.get(name, "string")
     with of_column(name):
-        texts: pa.StringArray | PlainTexts | None = _texts(source, name, column)
+        texts: pa.StringArray | PlainTexts | None = _texts(source, json_types.get(name), column)
         if texts is None and isinstance(column, pa.Array):
             texts = simple_json(column, kind)
         return typed(listed(column), kind) if texts is None else texts
 
 
-def _texts(source: FileSource, name: str, column: Sequence[Any] | pa.Array) -> pa.StringArray | None:
-    kind = source.json_types.get(name)
-    if kind is None or not isinstance(column, pa.Array) or not can_be(column.type, kind):
+def _texts(source: FileSource, json_type: str | None, column: Sequence[Any] | pa.Array) -> pa.StringArray | None:
+    if json_type is None or not isinstance(column, pa.Array) or not can_be(column.type, json_type):
         return None
-    return serde_texts(column, kind, source.zone)
+    return serde_texts(column, json_type, source.zone)
 
 
 def _as_bytes(values: Sequence[Any] | pa.Array, kind: str | None) -> pa.Array:
