@@ -70,31 +70,39 @@ def with_serdes(source: FileSource, topic: str, serdes: Serdes) -> FileSource:
 def _json_types_of_parts(source: FileSource, serdes: Serdes) -> tuple[dict[str, str], dict[str, str] | None]:
     """Types of columns of the value and of the key; None: of the key as of the value."""
     value, key = _json_types(source.value, serdes.value), _json_types(source.key, serdes.key)
-    in_key, in_value = ((of,) if isinstance(of, str) else of for of in (source.key or (), source.value))
     # A whole number is 42 in the key as in the value, since a key
     # of 42.0 would be another one; no other type is the key's.
-    key = {name: kind for name, kind in value.items() if name in in_key and kind in _WHOLE} | key
+    key = {name: kind for name, kind in value.items() if kind in _WHOLE and _takes(source.key or (), name)} | key
     both = value | key
     is_one = all(
-        (name not in in_key or key.get(name) == kind)
-        and ((in_value is not None and name not in in_value) or value.get(name) == kind)
+        (key.get(name) == kind or not _takes(source.key or (), name))
+        and (value.get(name) == kind or not _takes(source.value, name))
         for name, kind in both.items()
     )
     return (both, None) if is_one else (value, key)
 
 
-def _json_types(columns: str | Sequence[str] | None, serde: Serde) -> dict[str, str]:
-    """Types of columns whose text in Serde.json is another than in Kafka Connect's JSON."""
-    kind = serde.arrow_type
+def _takes(columns: str | Sequence[str] | None, name: str) -> bool:
+    """Is column ``name``, or a field, in ``columns`` of a key or a value?"""
     if isinstance(columns, str):
-        is_plain = isinstance(serde.codec, JsonCodec) and not serde.is_struct and has_own_text(kind)
-        return {columns: type_text(kind)} if is_plain else {}
-    if not serde.is_struct or not isinstance(serde.codec, JsonCodec):
+        return name == columns or name.startswith(f"{columns}.")
+    return columns is None or name in columns
+
+
+def _json_types(columns: str | Sequence[str] | None, serde: Serde) -> dict[str, str]:
+    """Types of columns whose text in Serde.json is another than in Kafka Connect's JSON. Of one column that may be a
+    struct, types of its fields, by their paths.
+    """
+    kind = serde.arrow_type
+    if not isinstance(serde.codec, JsonCodec):
         return {}
+    if not serde.is_struct:
+        return {columns: type_text(kind)} if isinstance(columns, str) and has_own_text(kind) else {}
+    within = f"{columns}." if isinstance(columns, str) else ""
     return {
-        field.name: type_text(field.type)
+        f"{within}{field.name}": type_text(field.type)
         for field in kind
-        if (columns is None or field.name in columns) and has_own_text(field.type)
+        if (within or _takes(columns, field.name)) and has_own_text(field.type)
     }
 
 

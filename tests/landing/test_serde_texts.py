@@ -219,3 +219,54 @@ def test_a_mapping_of_one_type_for_each_column_is_what_it_was_in_older_ledgers()
 
     assert mapping["json_types"] == {"t": "long", "v": "double", "k": "double"}
     assert mapping["key_json_types"] is None
+
+
+def test_a_struct_that_is_the_value_has_its_fields_as_columns_have_them(warehouse, tmp_path):
+    fields = {
+        "at": pa.array([AT, None, AT], pa.timestamp("us", "UTC")), "n": pa.array([42.0, None, 1]),
+        "more": pa.array([AT, None, AT], pa.timestamp("us", "UTC")),
+    }  # fmt: skip
+    column = pa.StructArray.from_arrays(list(fields.values()), list(fields), mask=pa.array([False, False, True]))
+    serde = Serde.json("at timestamp, n long")
+
+    land_for(warehouse, parquet(tmp_path, t=[1, 2, 3], p=column, k=column), serde, serde, value="p", key="k")
+
+    text = b'{"at":"2026-01-01T12:00:00.123456Z","n":42,"more":1767268800123}'
+    rows = [text, b'{"at":null,"n":null,"more":null}', None]
+    assert landed(warehouse, "t", "key", "value") == [(row, row) for row in rows]
+
+
+def test_a_number_in_a_struct_that_is_the_value_is_whole_in_every_file(warehouse, tmp_path):
+    directory = parquet(tmp_path, t=[1], p=[{"n": 42}])
+    pq.write_table(pa.table({"t": [2], "p": [{"n": 42.0}]}), directory / "b.parquet")
+    source = FileSource(directory, "parquet", timestamp="t", value="p")
+
+    report = land_files(None, warehouse, "t", with_serdes(source, "t", Serdes(Serde.string(), Serde.json("n long"))))
+
+    assert values(warehouse) == [b'{"n":42}'] * 2
+    assert not any("column p" in warning for warning in report.warnings)
+
+
+def test_a_field_of_a_struct_that_is_the_value_is_named_where_it_is_bad(warehouse, tmp_path):
+    column = pa.StructArray.from_arrays([pa.array([AT, None], pa.timestamp("us"))], ["at"])
+
+    land_for(warehouse, parquet(tmp_path, t=[1, 2], p=column), Serde.json("at timestamp"), value="p")
+
+    assert reasons(warehouse) == [
+        "expected a value that is a timestamp, got a time without a zone (--zone) in column p.at"
+    ]
+
+
+def test_a_column_of_json_text_that_is_the_value_stays_as_it_is(warehouse, tmp_path):
+    text = '{"at":"2026-01-01T12:00:00Z", "n":42}'
+
+    land_for(warehouse, parquet(tmp_path, t=[1], p=[text]), Serde.json("at timestamp, n long"), value="p")
+
+    assert values(warehouse) == [text.encode()]
+
+
+def test_a_struct_that_is_the_value_is_refused_where_the_serde_does_not_read_a_field(warehouse, tmp_path):
+    column = pa.StructArray.from_arrays([pa.array([AT])], ["at"])
+
+    with pytest.raises(LandingError, match="field at: expected a timestamp, got a number"):
+        land_for(warehouse, parquet(tmp_path, t=[1], p=column), Serde.json("at timestamp"), value="p")

@@ -48,12 +48,7 @@ def column_types(source: FileSource, kinds: Mapping[str, pa.DataType]) -> dict[s
         for name in [names] if isinstance(names, str) else names:
             if (kind := kinds.get(name)) is None:
                 continue
-            declared = source.json_types_of(part).get(name)
-            if declared is not None and can_be(kind, declared):
-                written = [(name, declared, kind)]
-            else:
-                written = list(_written(name, kind, is_alone=is_alone))
-            for path, spelled, of in written:
+            for path, spelled, of in _written(name, kind, source.json_types_of(part), is_alone=is_alone):
                 spelled_by_path.setdefault(path, {})[part] = spelled
                 types[path] = str(of)
     return {
@@ -84,14 +79,19 @@ def type_changes(
     return list(changes.values()), new
 
 
-def _written(name: str, kind: pa.DataType, *, is_alone: bool) -> Iterator[tuple[str, str, pa.DataType]]:
+def _written(
+    name: str, kind: pa.DataType, json_types: Mapping[str, str], *, is_alone: bool
+) -> Iterator[tuple[str, str, pa.DataType]]:
     """(path, how values are written, type) of a column and all that is in it; nothing of one that has only nulls."""
-    if pa.types.is_dictionary(kind):
-        yield from _written(name, kind.value_type, is_alone=is_alone)
+    declared = json_types.get(name)
+    if declared is not None and can_be(kind, declared):
+        yield name, declared, kind
+    elif pa.types.is_dictionary(kind):
+        yield from _written(name, kind.value_type, json_types, is_alone=is_alone)
     elif kind.num_fields:
         for index in range(kind.num_fields):
             field = kind.field(index)
-            yield from _written(f"{name}.{field.name}", field.type, is_alone=False)
+            yield from _written(f"{name}.{field.name}", field.type, json_types, is_alone=False)
     elif not pa.types.is_null(kind):
         yield name, _spelled(kind, is_alone=is_alone), kind
 

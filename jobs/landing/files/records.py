@@ -304,11 +304,25 @@ def _chosen(source: FileSource, block: Block, path: _Path, part: str, names: str
     if isinstance(names, str):
         kind = source.key_type if part == "key" else source.value_type
         column = _column(block, names, path)
+        if kind is None and any(path.startswith(f"{names}.") for path in types) and _is_struct(column):
+            return _of_fields(source, types, names, column)
         with of_column(names):
             if kind is None and (texts := _texts(source, types.get(names), column)) is not None:
                 return pc.if_else(pc.is_valid(column), texts.cast(pa.binary()), pa.scalar(None, pa.binary()))
             return _as_bytes(column, kind)
     return json_objects(names, [json_column(source, types, name, _column(block, name, path)) for name in names])
+
+
+def _is_struct(column: Sequence[Any] | pa.Array) -> bool:
+    return isinstance(column, pa.Array) and bool(pa.types.is_struct(column.type))
+
+
+def _of_fields(source: FileSource, types: Mapping[str, str], name: str, column: pa.StructArray) -> pa.Array:
+    """A column of structs as JSON objects, whose fields are written as columns are."""
+    names = [field.name for field in column.type]
+    fields = zip(names, column.flatten(), strict=True)
+    objects = json_objects(names, [json_column(source, types, f"{name}.{field}", values) for field, values in fields])
+    return pc.if_else(pc.is_valid(column), objects, pa.scalar(None, pa.binary()))
 
 
 def json_column(
