@@ -23,7 +23,7 @@ from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.parquet_writer import write_task_file
 from ...state.tables.warehouse import RECORDED_TIME_SCHEMA, Warehouse
-from ...state.times import NO_TIMESTAMP_MS, bounded_ms
+from ...state.times import LATEST_MS, NO_TIMESTAMP_MS, bounded_ms, known_times
 from ...state.wall_clock import now_ms
 from .erased_records import erase_planned
 
@@ -211,14 +211,19 @@ def _commit_times(
 
 
 def _newest_ms(path: str, file: DataFile, excluded: Sequence[int]) -> int:
-    """The largest timestamp of a landed file, but for the offsets ``excluded``; NO_TIMESTAMP_MS without one."""
-    # A time of the far future is a reason to exclude a record, and bounds may be its time: then rows are read.
-    if "timestamp" in file.bounds and not any(file.may_hold("offset", offset, offset) for offset in excluded):
-        return file.bounds["timestamp"][1]
+    """The largest timestamp of a landed file that a record may have, but for the offsets ``excluded``; NO_TIMESTAMP_MS
+    without one.
+    """
+    # A time of the far future is a reason to exclude a record, and bounds may be its
+    # time: then rows are read. So they are where the bound is of a record that is
+    # a dead letter to every operator, which moves no time on.
+    is_of_all = not any(file.may_hold("offset", offset, offset) for offset in excluded)
+    if is_of_all and "timestamp" in file.bounds and (newest_ms := file.bounds["timestamp"][1]) <= LATEST_MS:
+        return newest_ms
     columns = pa.schema([("offset", pa.int64()), ("timestamp", pa.int64())])
     rows = read_rows(path, [file], columns)
     kept = rows.filter(pc.invert(pc.is_in(rows["offset"], pa.array(excluded, pa.int64()))))
-    return max(kept["timestamp"].to_pylist(), default=NO_TIMESTAMP_MS)
+    return int(known_times(kept["timestamp"].to_numpy()).max(initial=NO_TIMESTAMP_MS))
 
 
 def _record(

@@ -7,6 +7,7 @@ import pytest
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.jobs.landing.exclusions import book_exclusion
 from kstreams_replay.jobs.landing.landing import land_records
 from kstreams_replay.jobs.landing.recorded_time import record_idle, record_time, recorded_times
 from kstreams_replay.jobs.replay.increment_report import IncrementReport
@@ -14,7 +15,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
 from kstreams_replay.state.errors import ConfigError, LedgerError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from kstreams_replay.state.times import END_OF_TIME_MS
+from kstreams_replay.state.times import END_OF_TIME_MS, LATEST_MS
 from tests.planted import LandedRecord, plant
 
 TEXT = Serde.string()
@@ -188,6 +189,17 @@ def test_partitions_that_all_have_records_within_the_bound_are_not_idle(tmp_path
 
     assert record_idle(clicks.warehouse, "clicks", 300) == {}
     assert record_idle(clicks.warehouse, "clicks", 299) == {0: 701, 1: 701}
+
+
+@pytest.mark.parametrize("excludes", [False, True])
+def test_a_record_that_is_later_than_any_time_may_be_moves_no_time_on(tmp_path, excludes):
+    clicks = Clicks(tmp_path)
+    clicks.land((0, "a", 1_000), (0, "a", LATEST_MS + 1), (0, "a", 1_100), (1, "b", 700), (1, "b", 2**62))
+    if excludes:
+        book_exclusion(clicks.warehouse, "clicks", [(0, 2)], "a test")
+
+    assert record_idle(clicks.warehouse, "clicks", 500) == {}
+    assert record_idle(clicks.warehouse, "clicks", 200) == dict.fromkeys((0, 1), 800 if excludes else 900)
 
 
 # --- the end of history --------------------------------------------------------------------------------------------
