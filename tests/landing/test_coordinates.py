@@ -149,6 +149,28 @@ def test_headers_that_are_none_are_a_bad_row(warehouse, tmp_path, headers):
     assert reason.startswith("expected headers: a list of {key, value}, a map, or names and values in turn, got ")
 
 
+@pytest.mark.parametrize("form", ["object", "text", "csv"])
+def test_headers_of_json_keep_their_digits_and_every_header_of_a_name(warehouse, tmp_path, form):
+    headers = '{"p":1.10,"q":1e400,"trace":"a","n":12345678901234567890123,"trace":"b"}'
+    cell = json.dumps(headers)
+    files = {
+        "object": {"a.jsonl": f'{{"t":1,"p":0,"o":0,"v":"x","h":{headers}}}\n'},
+        "text": {"a.jsonl": f'{{"t":1,"p":0,"o":0,"v":"x","h":{cell}}}\n'},
+        "csv": {"a.csv": 't,p,o,v,h\n1,0,0,x,"' + headers.replace('"', '""') + '"\n'},
+    }
+
+    land(warehouse, write(tmp_path / "in", files[form]), headers="h", **OFFSETS)
+
+    [(kept,)] = landed(warehouse, "t", "headers")
+    assert [(each["key"], each["value"]) for each in kept] == [
+        ("p", b"1.10"),
+        ("q", b"1e400"),
+        ("trace", b"a"),
+        ("n", b"12345678901234567890123"),
+        ("trace", b"b"),
+    ]
+
+
 def test_a_header_of_spark_without_a_name_and_an_unknown_timestamp_type_are_bad_rows(warehouse, tmp_path):
     nameless = spark_row(0, 1, headers=[{"key": None, "value": b"x"}])
     spark_file(tmp_path / "in/a.parquet", [nameless, spark_row(0, 2, timestampType=7), spark_row(0, 3)])

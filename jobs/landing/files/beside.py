@@ -21,7 +21,7 @@ from .avro_container import Container
 from .avro_files import in_sentences
 from .avro_records import AvroSchema
 from .blocks import BLOCK_ROWS, Block
-from .columns import BadValuesError, json_objects, json_value, listed
+from .columns import BadValuesError, json_objects, json_with_headers, listed
 from .compression import plain_name
 from .streams import FileBeside, FileSlice, FoundFile, opened, parquet_file
 from .text_lines import line_blocks
@@ -155,7 +155,7 @@ def _json_rows(source: FileSource, file: FileBeside) -> Iterator[list[Any]]:
             for line in lines:
                 number += 1
                 try:
-                    row = json_value(line)
+                    row = json_with_headers(line)
                 except (ValueError, RecursionError) as error:
                     place, got = f"{source.path}/{file.name}, row {number}", f"{line[:80]!r} ({error})"
                     raise LandingError(place, "JSON", got, "put the file there as it was written") from error

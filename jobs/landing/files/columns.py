@@ -57,6 +57,19 @@ class JsonNumber:
         return self.text
 
 
+class Repeating(dict[str, Any]):
+    """A JSON object in which a name comes more than once: the last value of each, and in ``pairs`` all there are."""
+
+    def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    by_name = dict(pairs)
+    return by_name if len(by_name) == len(pairs) else Repeating(pairs)
+
+
 class _Decoder(json.JSONDecoder):
     """Also of integers with more digits than Python makes an int of."""
 
@@ -68,7 +81,9 @@ class _Decoder(json.JSONDecoder):
         except json.JSONDecodeError:
             raise
         except ValueError:
-            return json.JSONDecoder(parse_float=JsonNumber, parse_int=_integer).decode(s, *more)
+            return json.JSONDecoder(
+                object_pairs_hook=self.object_pairs_hook, parse_float=JsonNumber, parse_int=_integer
+            ).decode(s, *more)
 
 
 def _integer(text: str) -> int | JsonNumber:
@@ -76,6 +91,7 @@ def _integer(text: str) -> int | JsonNumber:
 
 
 _DECODER = _Decoder(parse_float=JsonNumber)
+_REPEATING_DECODER = _Decoder(parse_float=JsonNumber, object_pairs_hook=_object)
 _JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -84,6 +100,11 @@ def json_value(text: str | bytes) -> Any:
     for bytes that are no UTF-8, which no serde would read.
     """
     return _DECODER.decode(text.decode() if isinstance(text, bytes) else text)
+
+
+def json_with_headers(text: str | bytes) -> Any:
+    """As ``json_value``, with Repeating for an object that has a name twice: Kafka has several headers of a name."""
+    return _REPEATING_DECODER.decode(text.decode() if isinstance(text, bytes) else text)
 
 
 @dataclass(frozen=True, slots=True)

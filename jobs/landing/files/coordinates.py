@@ -3,7 +3,6 @@
 Owns the forms in which tools write them. Rule: as in columns.py, nothing is replaced, guessed or left out.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ import pyarrow.compute as pc
 
 from ....state.tables.in_place import TYPES_OF_TIMESTAMPS, WORDS_OF_TIMESTAMP_TYPES, types_of
 from ....state.tables.warehouse import HEADERS
-from .columns import each, is_text, is_text_or_bytes, json_text, listed
+from .columns import Repeating, each, is_text, is_text_or_bytes, json_text, json_with_headers, listed
 
 _CREATE_TIME = 0
 """Kafka's number of it."""
@@ -60,12 +59,13 @@ def _headers(value: Any) -> list[dict[str, Any]]:
     if value is None:
         return []
     if isinstance(value, str):
-        value = json.loads(value)
+        value = json_with_headers(value)
         if isinstance(value, str):
             raise TypeError(value)
         return _headers(value)
     if isinstance(value, Mapping):
-        return [_header(key, each_value) for key, each_value in value.items()]
+        pairs = value.pairs if isinstance(value, Repeating) else value.items()
+        return [_header(key, each_value) for key, each_value in pairs]
     if not isinstance(value, list):
         raise TypeError(value)
     if all(isinstance(pair, Mapping) for pair in value):

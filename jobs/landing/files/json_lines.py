@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..bad_rows import BadRow
 from ..file_source import TOMBSTONE, FileSource
 from .blocks import BLOCK_BYTES, BLOCK_ROWS, Block
-from .columns import json_value
+from .columns import json_value, json_with_headers
 from .envelopes import ENVELOPES, NoEnvelopeError, Opened
 from .format_reader import FormatReader
 from .json_columns import JsonColumns
@@ -88,11 +88,13 @@ class _Rows:
         self._reading, self._source = reading, reading.source
         self._open = None if self._source.envelope is None else ENVELOPES[self._source.envelope]
         self._last: Opened | None = None
+        # A hook at each object takes time, so only where it matters.
+        self._json = json_value if self._source.headers is None else json_with_headers
 
     def read(self, locations: Sequence[int], lines: Sequence[bytes]) -> Iterator[_RowBlock]:
         """The others are refused."""
         try:
-            rows = [json_value(line) for line in lines] if self._open is None else []
+            rows = [self._json(line) for line in lines] if self._open is None else []
         except (ValueError, RecursionError):
             rows = []
         if len(rows) < len(lines) or any(type(row) is not dict for row in rows):
@@ -133,7 +135,7 @@ class _Rows:
     def _row(self, line: bytes) -> Opened:
         got = repr(line[:80])
         try:
-            row = json_value(line)
+            row = self._json(line)
         except (ValueError, RecursionError) as error:
             raise _NoRowError("a JSON object", f"{got} ({error})") from error
         if row is None and self._source.null_lines == TOMBSTONE:
