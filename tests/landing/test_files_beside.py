@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ import pytest
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.jobs.landing.file_source import FileSource
 from kstreams_replay.jobs.landing.file_writing import WriteTask
-from kstreams_replay.jobs.landing.files.streams import FileBeside, FileSlice
+from kstreams_replay.jobs.landing.files import counting, known_files
+from kstreams_replay.jobs.landing.files.streams import FileBeside, FileSlice, digest_like
 from kstreams_replay.state.errors import ConfigError, LandingError
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed
@@ -180,6 +182,66 @@ def test_keys_that_change_after_the_plan_are_read_again(warehouse, directory, mo
 
     assert [key for _, _, key, _, _ in rows(warehouse)] == [b"other"]
     assert "a.json changed while it was read" in " ".join(report.warnings)
+
+
+@pytest.mark.parametrize("kind", ["keys", "headers"])
+def test_a_file_beside_that_changed_after_it_landed_is_refused(warehouse, directory, kind):
+    write(directory, {f"{AT}.json": VALUES, f"{AT}.keys.json": KEYS, f"{AT}.headers.json": HEADERS})
+    land(warehouse, directory, **BOTH)
+
+    write(directory, {f"{AT}.{kind}.json": {"keys": KEYS, "headers": HEADERS}[kind].replace("n", "m")})
+    with pytest.raises(LandingError, match=rf"{kind}\.json: expected the file as it was when it was landed, got other"):
+        land(warehouse, directory, **BOTH)
+
+    write(directory, {f"{AT}.{kind}.json": "null\n"})
+    with pytest.raises(LandingError, match=rf"{kind}\.json: expected the file as it was .*, got 5 bytes instead of "):
+        land(warehouse, directory, **BOTH)
+
+
+def test_files_beside_that_were_touched_or_moved_are_as_they_were_and_read_once(warehouse, tmp_path, monkeypatch):
+    files = {f"{AT}.json": VALUES, f"{AT}.keys.json": KEYS, f"{AT}.headers.json": HEADERS}
+    land(warehouse, write(tmp_path / "in", files), **BOTH)
+    os.utime(tmp_path / f"in/{AT}.keys.json", ns=(1, 1))
+    moved = write(tmp_path / "moved", files)
+    read = list[str]()
+    monkeypatch.setattr(
+        known_files, "digest_like", lambda known, source, name: read.append(name) or digest_like(known, source, name)
+    )
+
+    for directory in (tmp_path / "in", tmp_path / "in", moved, moved):
+        assert land(warehouse, directory, **BOTH).records == 0
+
+    assert read == [f"{AT}.json", f"{AT}.keys.json", f"{AT}.json", f"{AT}.keys.json", f"{AT}.headers.json"]
+
+
+def test_equal_values_with_other_keys_are_other_records(warehouse, directory):
+    write(directory, {"a.json": '{"t":1}\n', "a.keys.json": "1\n", "b.json": '{"t":1}\n', "b.keys.json": "2\n"})
+    land(warehouse, directory, beside=["keys"])
+    write(directory, {"c.json": '{"t":1}\n', "c.keys.json": "3\n"})
+    land(warehouse, directory, beside=["keys"])
+
+    assert [key for _, _, key, _, _ in rows(warehouse)] == [b"1", b"2", b"3"]
+    write(directory, {"d.json": '{"t":1}\n', "d.keys.json": "2\n"})
+    with pytest.raises(
+        LandingError, match=r"d\.json: expected records that have not landed, got the content of b\.json"
+    ):
+        land(warehouse, directory, beside=["keys"])
+
+
+def test_a_ledger_of_before_says_nothing_of_files_beside(warehouse, directory, monkeypatch):
+    write(directory, {"a.json": '{"t":1}\n', "a.keys.json": "1\n"})
+    with monkeypatch.context() as patch:
+        entry = counting.file_entry
+        patch.setattr(counting, "file_entry", lambda *args: {**entry(*args[:3], {})})
+        land(warehouse, directory, beside=["keys"])
+
+    write(directory, {"a.keys.json": "2\n"})
+    assert land(warehouse, directory, beside=["keys"]).records == 0
+    write(directory, {"b.json": '{"t":1}\n', "b.keys.json": "3\n"})
+    with pytest.raises(
+        LandingError, match=r"b\.json: expected records that have not landed, got the content of a\.json"
+    ):
+        land(warehouse, directory, beside=["keys"])
 
 
 def test_a_slice_comes_back_from_a_plan_and_from_one_that_knew_no_digests():

@@ -23,7 +23,7 @@ from .avro_records import AvroSchema
 from .blocks import BLOCK_ROWS, Block
 from .columns import BadValuesError, json_objects, json_with_headers, listed
 from .compression import plain_name
-from .streams import FileBeside, FileSlice, FoundFile, opened, parquet_file
+from .streams import FileBeside, FileSlice, FoundFile, PartDigests, opened, parquet_file
 from .text_lines import line_blocks
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def with_rows_beside(reading: "SliceReading", blocks: Iterator[Block]) -> Iterat
     """``blocks`` of a whole file with the rows of the files beside it as columns KEYS_BESIDE and HEADERS_BESIDE. Raises
     LandingError where these have more or fewer rows, or a row is none.
     """
-    source, piece = reading.source, reading.piece
-    rows = {_IN_BLOCK[each.kind]: _RowsBeside(source, each, piece.name) for each in piece.beside}
+    piece = reading.piece
+    rows = {_IN_BLOCK[each.kind]: _RowsBeside(reading, each) for each in piece.beside}
     counted = 0
     for block in blocks:
         counted += len(block.locations)
@@ -107,11 +107,12 @@ def _refuse_uncounted(reading: "SliceReading", counted: int) -> None:
 
 
 class _RowsBeside:
-    """Rows of a file beside the file ``values``, some at a time."""
+    """Rows of a file beside the file of values that ``reading`` reads, some at a time."""
 
-    def __init__(self, source: FileSource, file: FileBeside, values: str) -> None:
-        self._place, self._kind, self._values = f"{source.path}/{file.name}", file.kind, values
-        self._read, self._held, self._taken = _rows(source, file), list[Any](), 0
+    def __init__(self, reading: "SliceReading", file: FileBeside) -> None:
+        self._place, self._kind, self._values = f"{reading.source.path}/{file.name}", file.kind, reading.piece.name
+        rows = _rows(reading.source, file, reading.beside.get(file.kind))
+        self._read, self._held, self._taken = rows, list[Any](), 0
 
     def take(self, count: int) -> list[Any]:
         """The next ones. Raises LandingError where there are fewer."""
@@ -134,22 +135,22 @@ class _RowsBeside:
         return LandingError(self._place, expected, rows, "put both files there as they were written")
 
 
-def _rows(source: FileSource, file: FileBeside) -> Iterator[list[Any]]:
+def _rows(source: FileSource, file: FileBeside, digests: PartDigests | None) -> Iterator[list[Any]]:
     format = EXTENSIONS.get(plain_name(file.name).rpartition(".")[2].lower())
     read = None if format is None else _READERS.get(format.name)
     if read is None:
         expected, got = f"{file.kind} as JSON lines, Avro or Parquet, by the extension", file.name.rpartition(".")[2]
         raise LandingError(f"{source.path}/{file.name}", expected, repr(got), "write them in one of these formats")
     try:
-        yield from read(source, file)
+        yield from read(source, file, digests)
     except BadValuesError as bad:
         place, value = f"{source.path}/{file.name}", bad.values[0]
         raise LandingError(place, value.expected, value.got_of_column, "correct the file") from bad
 
 
-def _json_rows(source: FileSource, file: FileBeside) -> Iterator[list[Any]]:
+def _json_rows(source: FileSource, file: FileBeside, digests: PartDigests | None) -> Iterator[list[Any]]:
     column, number = _COLUMN[file.kind], 0
-    with opened(source, file.name) as stream:
+    with opened(source, file.name, digests) as stream:
         for _, lines in line_blocks(stream, FileSlice(file.name, 0, None, file.bytes, file.bytes, file.mtime_ns)):
             values = []
             for line in lines:
@@ -164,15 +165,15 @@ def _json_rows(source: FileSource, file: FileBeside) -> Iterator[list[Any]]:
             yield values
 
 
-def _parquet_rows(source: FileSource, file: FileBeside) -> Iterator[list[Any]]:
-    with parquet_file(source, file.name) as parquet:
+def _parquet_rows(source: FileSource, file: FileBeside, digests: PartDigests | None) -> Iterator[list[Any]]:
+    with parquet_file(source, file.name, digests) as parquet:
         for batch in parquet.iter_batches(BLOCK_ROWS):
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             yield _values(source, file, columns, is_enveloped=list(columns) == [_COLUMN[file.kind]])
 
 
-def _avro_rows(source: FileSource, file: FileBeside) -> Iterator[list[Any]]:
-    with opened(source, file.name) as stream, in_sentences(source, file.name):
+def _avro_rows(source: FileSource, file: FileBeside, digests: PartDigests | None) -> Iterator[list[Any]]:
+    with opened(source, file.name, digests) as stream, in_sentences(source, file.name):
         container = Container(stream)
         text, is_enveloped = _as_record(container.schema, _COLUMN[file.kind])
         schema = AvroSchema(text)

@@ -40,7 +40,8 @@ _FIRST_BAD = 1
 
 @dataclass(frozen=True)
 class CountedFile:
-    """What was found in a new file. ``first_bad``: line or row, what was expected, what was got. ``not_finite``: by
+    """What was found in a new file. ``beside``: digests of files beside it, by kind. ``first_bad``: line or row, what
+    was expected, what was got. ``not_finite``: by
     column, keys and values that are NaN or infinite and became null. ``types``: of keys and values, where the file has
     types.
     """
@@ -48,6 +49,7 @@ class CountedFile:
     listed: FoundFile
     digest: str
     content: str
+    beside: Mapping[str, str]
     rows: int
     bad_rows: int
     left_out: int
@@ -61,7 +63,7 @@ class CountedFile:
     def entry(self) -> dict[str, Any]:
         """As a plan keeps it."""
         entry = {
-            **file_entry(self.listed, self.digest, self.content),
+            **file_entry(self.listed, self.digest, self.content, self.beside),
             "records": self.records,
         }
         return entry if not self.bad_rows else {**entry, "dead_letters": self.bad_rows}
@@ -268,6 +270,7 @@ def _counted_file(file: FoundFile, slices: Sequence[Mapping[str, Any]]) -> Count
         digest=digest,
         # Only compressed files have a content of their own, and these are one slice.
         content=whole_digest(inside) if slices[0]["content"] is not None else digest,
+        beside=slices[0]["beside"],  # such a file is one slice
         rows=sum(piece["rows"] for piece in slices),
         bad_rows=sum(piece["bad_rows"] for piece in slices),
         left_out=sum(piece["left_out"] for piece in slices),

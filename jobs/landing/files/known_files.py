@@ -22,7 +22,7 @@ from .beside import with_files_beside
 from .entries import entries_of
 from .file_order import natural_order
 from .named_files import hidden_by, matches
-from .streams import FoundFile, digest_like
+from .streams import FileBeside, FoundFile, digest_like
 from .table_folders import refuse_tables
 from .verified_files import Verified
 
@@ -38,7 +38,8 @@ _MAPPING_FREE = ("pattern", "partitions")
 @dataclass(frozen=True, slots=True)
 class KnownFile:
     """A file of a plan. ``folder`` None: of a plan from before, which did not say. ``content``: the digest of what a
-    compressed file holds; else that of its bytes. ``is_landed``: the plan landed it, and did not only know it by its
+    compressed file holds; else that of its bytes. ``beside``: by kind the files beside it, as an entry of the plan has
+    them; none in plans from before. ``is_landed``: the plan landed it, and did not only know it by its
     digest. ``is_empty``: nothing of it has landed, as far as the plan says.
     """
 
@@ -48,6 +49,7 @@ class KnownFile:
     mtime_ns: int | None
     digest: str
     content: str
+    beside: Mapping[str, Mapping[str, Any]]
     increment: int
     is_landed: bool
     is_empty: bool
@@ -233,21 +235,24 @@ class KnownFiles:
             return False
         # Only files of this directory: elsewhere the same size and
         # time may be of other bytes, so those are compared by digest.
-        if any((known.bytes, known.mtime_ns) == (file.bytes, file.mtime_ns) for known in here):
+        if any(_has_its_time(file, known) for known in here):
             return True
         candidates = here if self.allow_same_content else named
-        alike = [known for known in candidates if known.bytes == file.bytes and self._is_like(file, known)]
+        of_values = [known for known in candidates if known.bytes == file.bytes and self._is_like(file, known)]
+        alike = [known for known in of_values if self._changed_beside(file, known) is None]
         if alike:
-            self.again.append(file_entry(file, alike[-1].digest, alike[-1].content))
+            beside = {kind: kept["digest"] for kind, kept in alike[-1].beside.items()}
+            self.again.append(file_entry(file, alike[-1].digest, alike[-1].content, beside))
             if not filled and not alike[0].is_empty and alike[0].digest not in empty:
                 self.left_out.append((file, alike[0]))
             return True
         if filled:
-            other = f"{file.bytes} bytes instead of {here[-1].bytes}"
+            changed, before = self._changed(file, here, of_values)
+            other = f"{changed.bytes} bytes instead of {before}"
             raise LandingError(
-                f"topic {self.topic}, file {self.source.path}/{file.name}",
+                f"topic {self.topic}, file {self.source.path}/{changed.name}",
                 "the file as it was when it was landed",
-                other if file.bytes != here[-1].bytes else "other bytes",
+                other if changed.bytes != before else "other bytes",
                 "put the old file back and land what is new under a new name",
             )
         return False
@@ -260,18 +265,46 @@ class KnownFiles:
             return True
         return digest_like(known.digest, self.source, file.name) == known.digest
 
+    def _changed_beside(self, file: FoundFile, known: KnownFile) -> FileBeside | None:
+        """The first of the files beside ``file`` that is another than beside ``known``. A kind that only one of them
+        has is no change: the mapping was another one, or the plan is from before.
+        """
+        verified = self._verified.get(self._path(file.name), {}).get("beside", {})
+        for each in file.beside:
+            kept = known.beside.get(each.kind)
+            if kept is None:
+                continue
+            entry = _beside_entry(each, kept["digest"])
+            if verified.get(each.kind) == entry or (known.folder in (None, self.folder) and kept == entry):
+                continue
+            if each.bytes != kept["bytes"] or digest_like(kept["digest"], self.source, each.name) != kept["digest"]:
+                return each
+        return None
+
+    def _changed(
+        self, file: FoundFile, here: Sequence[KnownFile], of_values: Sequence[KnownFile]
+    ) -> tuple[FoundFile | FileBeside, int]:
+        """What of ``file`` and those beside it is not as it landed ``here``, and the bytes that it had then."""
+        for known in here:
+            if known in of_values and (changed := self._changed_beside(file, known)) is not None:
+                return changed, known.beside[changed.kind]["bytes"]
+        return file, here[-1].bytes
+
     def refuse_same_content(self, new: Sequence[Mapping[str, Any]]) -> None:
         """Raises LandingError for a file of ``new`` (of a plan) whose records have landed under another name, or do in
         the same landing. Files without records are no matter.
         """
-        contents: dict[str, str] = {
-            known.content: f"{known.name}, landed by increment {known.increment}" for known in self.files
-        }
+        contents: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
+        for known in self.files:
+            landed = f"{known.name}, landed by increment {known.increment}"
+            contents.setdefault(known.content, []).insert(0, (known.beside, landed))
         for file in new:
-            content = file.get("content", file["digest"])
+            content, beside = file.get("content", file["digest"]), file.get("beside", {})
             if not file["records"]:
                 continue
-            same = contents.get(content) or self._same_otherwise(file, content)
+            of_values = contents.setdefault(content, [])
+            same = next((other for kept, other in of_values if _have_equal(beside, kept)), None)
+            same = same or self._same_otherwise(file, content)
             if same is not None:
                 raise LandingError(
                     f"topic {self.topic}, file {self.source.path}/{file['name']}",
@@ -279,13 +312,15 @@ class KnownFiles:
                     f"the content of {same}",
                     "take it out of the directory, or land it once more as other records (--allow-same-content)",
                 )
-            contents[content] = f"{file['name']}, which is new as well"
+            of_values.append((beside, f"{file['name']}, which is new as well"))
 
     def _same_otherwise(self, file: Mapping[str, Any], content: str) -> str | None:
         """A known file of equal size whose digest was taken in another way."""
         for known in self.files:
             is_other = (":" in known.digest) != (":" in content) and known.content == known.digest
-            is_candidate = is_other and known.bytes == file["bytes"]
+            is_candidate = (
+                is_other and known.bytes == file["bytes"] and _have_equal(file.get("beside", {}), known.beside)
+            )
             if is_candidate and digest_like(known.digest, self.source, file["name"]) == known.digest:
                 return f"{known.name}, landed by increment {known.increment}"
         return None
@@ -299,16 +334,38 @@ def _known(file: Mapping[str, Any], row: LedgerRow[LandingPlanRow], *, is_landed
         mtime_ns=file["mtime_ns"],
         digest=file["digest"],
         content=file.get("content", file["digest"]),
+        beside=file.get("beside", {}),
         increment=row.increment,
         is_landed=is_landed,
         is_empty=file["bytes"] == 0 or (file.get("records") == 0 and not file.get("dead_letters")),
     )
 
 
-def file_entry(file: FoundFile, digest: str, content: str) -> dict[str, Any]:
-    """A file as a plan keeps it."""
-    entry = {"name": file.name, "bytes": file.bytes, "mtime_ns": file.mtime_ns, "digest": digest}
-    return entry if content == digest else {**entry, "content": content}
+def _has_its_time(file: FoundFile, known: KnownFile) -> bool:
+    """Have ``file`` and those beside it the sizes and times of ``known``?"""
+    times = [(known.bytes, known.mtime_ns) == (file.bytes, file.mtime_ns)]
+    for each in file.beside:
+        kept = known.beside.get(each.kind)
+        times.append(kept is None or kept == _beside_entry(each, kept["digest"]))
+    return all(times)
+
+
+def _have_equal(one: Mapping[str, Mapping[str, Any]], other: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Are files beside alike, of the kinds that both have?"""
+    return all(one[kind]["digest"] == other[kind]["digest"] for kind in one.keys() & other.keys())
+
+
+def file_entry(file: FoundFile, digest: str, content: str, beside: Mapping[str, str]) -> dict[str, Any]:
+    """A file as a plan keeps it; ``beside``: digests of those beside it, by kind."""
+    entry: dict[str, Any] = {"name": file.name, "bytes": file.bytes, "mtime_ns": file.mtime_ns, "digest": digest}
+    if content != digest:
+        entry["content"] = content
+    kept = {each.kind: _beside_entry(each, beside[each.kind]) for each in file.beside if each.kind in beside}
+    return {**entry, "beside": kept} if kept else entry
+
+
+def _beside_entry(file: FileBeside, digest: str) -> dict[str, Any]:
+    return {"name": file.name, "bytes": file.bytes, "mtime_ns": file.mtime_ns, "digest": digest}
 
 
 def mapping_changes(topic: str, before: Mapping[str, Any], now: FileSource, *, refuse: bool) -> dict[str, list[Any]]:

@@ -15,16 +15,16 @@ from ..file_source import FileSource
 from ..landing_rules import RowRules
 from .column_types import column_types
 from .formats import reader_of
-from .streams import FileSlice, PartDigests
+from .streams import FileSlice, PartDigests, whole_digest
 
 
 class SliceReading:
     """One pass over a slice, and what it found besides records: ``rows`` in all, ``bad_rows`` of them and the first
     ``keeps`` of these (None: all), rows of other topics that were ``left_out``, names of columns that were
-    ``seen`` (of JSON lines those of the mapping), ``columns`` of the first row, ``digests`` of its bytes. ``is_naive``:
-    a time has no zone, and none is declared. ``kinds``: Arrow's types of columns, where they have some. ``row_bytes``:
-    of a record in memory, about, where columns are not read. ``not_finite``: by column, keys and values that are NaN or
-    infinite and became null, since JSON has no such numbers.
+    ``seen`` (of JSON lines those of the mapping), ``columns`` of the first row, ``digests`` of its bytes, and by kind
+    those of files ``beside``. ``is_naive``: a time has no zone, and none is declared. ``kinds``: Arrow's types of
+    columns, where they have some. ``row_bytes``: of a record in memory, about, where columns are not read.
+    ``not_finite``: by column, keys and values that are NaN or infinite and became null, since JSON has no such numbers.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class SliceReading:
         self.row_bytes: int | None = None
         self.not_finite = Counter[str]()
         self.takes_digests = takes_digests
+        self.beside = {each.kind: PartDigests() for each in piece.beside} if takes_digests else {}
         self.begin_digests()
 
     def begin_digests(self) -> None:
@@ -77,6 +78,7 @@ class SliceReading:
             "not_finite": dict(self.not_finite),
             "digests": [] if self.digests is None else self.digests.close(),
             "content": self.content.close() if self.content is not None and self.content.is_used else None,
+            "beside": {kind: whole_digest(digests.close()) for kind, digests in self.beside.items()},
         }
 
 
