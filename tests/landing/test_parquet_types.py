@@ -97,9 +97,22 @@ def bytes_as_text(*cells):
     return pa.Array.from_buffers(pa.string(), len(found), found.buffers())
 
 
+def categorical(cells):
+    """As pandas writes such a column."""
+    return pa.DictionaryArray.from_arrays(pa.array(range(len(cells)), pa.int8()), cells)
+
+
 @pytest.mark.parametrize("mapping", [{}, {"value": "s"}, {"value": "t", "key": "s"}, {"value": ["s"]}])
 @pytest.mark.parametrize("neighbour", [b"plain", b'a "quote"'])
-@pytest.mark.parametrize("within", [lambda cells: cells, lambda cells: pa.StructArray.from_arrays([cells], ["x"])])
+@pytest.mark.parametrize(
+    "within",
+    [
+        lambda cells: cells,
+        lambda cells: pa.StructArray.from_arrays([cells], ["x"]),
+        categorical,
+        lambda cells: pa.ListArray.from_arrays([0, 1, 2], pa.StructArray.from_arrays([categorical(cells)], ["x"])),
+    ],
+)
 def test_text_that_is_not_utf_8_is_a_bad_row_whatever_is_beside_it(warehouse, tmp_path, within, neighbour, mapping):
     directory = parquet(tmp_path, t=[1, 2], s=within(bytes_as_text(b"caf\xe9", neighbour)))
 

@@ -170,11 +170,32 @@ def parquet_file(source: FileSource, name: str, digests: PartDigests | None = No
         try:
             # Of a timestamp in 96 bits, which Spark writes, microseconds have room for all its years; nanoseconds wrap.
             whole = file if digests is None else _digested(file, digests)
-            yield pq.ParquetFile(whole, coerce_int96_timestamp_unit="us")
+            parquet = pq.ParquetFile(whole, coerce_int96_timestamp_unit="us")
+            if dictionaries := _dictionaries(parquet):
+                # Arrow casts a dictionary to the type that it had in memory, and refuses the file for one text that is
+                # not UTF-8. One that is asked for is read as it lies there, and its rows are judged one by one.
+                whole.seek(0)
+                parquet = pq.ParquetFile(whole, read_dictionary=dictionaries, coerce_int96_timestamp_unit="us")
+            yield parquet
         except (pa.ArrowInvalid, OSError) as error:
             raise LandingError(
                 f"{source.path}/{name}", "a Parquet file", str(error).splitlines()[0], "remove or rewrite the file"
             ) from error
+
+
+def _dictionaries(file: pq.ParquetFile) -> list[str]:
+    """Paths of columns that were dictionaries when they were written, however deep in lists, maps and structs."""
+    leaves = [leaf for field in file.schema_arrow for leaf in _leaves(field.type)]
+    return [file.schema.column(at).path for at, leaf in enumerate(leaves) if pa.types.is_dictionary(leaf)]
+
+
+def _leaves(kind: pa.DataType) -> Iterator[pa.DataType]:
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    if pa.types.is_dictionary(kind) or not kind.num_fields:
+        yield kind
+    else:
+        for at in range(kind.num_fields):
+            yield from _leaves(kind.field(at).type)
 
 
 def _digested(file: pa.NativeFile, digests: PartDigests) -> pa.NativeFile:
