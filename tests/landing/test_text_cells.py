@@ -77,6 +77,26 @@ def test_a_point_where_a_comma_is_declared_is_a_bad_row(warehouse, tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "t;topic;p\n1;t;1,5\n2;u;1.5\n3;t;2.5\n"),
+        ("a.txt", "1;t;1,5\n2;u;1.5\n3;t;2.5\n"),
+        ("topic=u/b.csv", "t;p\n2;1.5\n"),
+    ],
+)
+def test_a_point_in_a_row_of_another_topic_is_no_bad_row(warehouse, tmp_path, name, text):
+    files = {"topic=t/a.csv": "t;p\n1;1,5\n3;2.5\n", name: text} if "/" in name else {name: text}
+    lines = {"format": "lines", "columns": ["t", "topic", "p"]} if name == "a.txt" else {}
+    mapping = {"types": "p double", "value": "p", "topic_column": "topic", "delimiter": ";", "decimal_comma": True}
+
+    land(warehouse, write(tmp_path / "in", files), rules=HALF, **mapping, **lines)
+
+    assert values(warehouse) == [b"1.5"]
+    [letter] = landed_dead_letters(warehouse, "t").to_pylist()
+    assert letter["reason"] == "expected a number with a decimal comma, got '2.5' in column p"
+
+
 def test_a_time_with_a_decimal_comma(warehouse, tmp_path):
     directory = write(tmp_path / "in", {"a.csv": "t;v\n1767258000,25;x\n"})
 

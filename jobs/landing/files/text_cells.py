@@ -5,7 +5,7 @@ puts before times and numbers. Rule: a number with a point where a comma is decl
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -50,9 +50,21 @@ class TextCells:
                     got = f"{cells[row]!r} in column {name}"
                     bad.setdefault(row, BadRow(locations[row], "a number with a decimal comma", got, raw))
                 columns[name] = [None if cell is None else _with_point(cell) for cell in cells]
+        if bad and (topics := self._topics(columns)) is not None:
+            bad = {row: of for row, of in bad.items() if topics[row] == self._reading.source.topic}
         self._reading.refuse([bad[row] for row in sorted(bad)])
         block = Block(columns, locations, lines, self._names)
         return block.without(set(bad)) if bad else block
+
+    def _topics(self, columns: Mapping[str, Sequence[str | None]]) -> Sequence[str | None] | None:
+        """Of each row, where rows or the folder have it: those of other topics are left out later, bad or not. None:
+        all are of the topic.
+        """
+        source, file = self._reading.source, self._reading.piece.name
+        if source.topic_column is None or source.topic_column in source.pattern_columns(file):
+            return None
+        rows = len(next(iter(columns.values())))
+        return columns.get(source.topic_column) or [source.folders_of(file).get(source.topic_column)] * rows
 
     def block_of_columns(self, locations: Sequence[int], columns: Sequence[pa.StringArray]) -> Block:
         """Of whole columns, of a source without decimal commas."""
