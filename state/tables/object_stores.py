@@ -107,12 +107,16 @@ def is_remote(directory: str) -> bool:
 
 def open_filesystem(directory: str) -> tuple[fs.FileSystem, str]:
     """The file system of ``directory`` as pyarrow takes it, and the path in it, of an object store with its bucket in
-    front; plain paths are local. Raises ConfigError for a scheme that was never tried.
+    front; plain paths are local. Raises ConfigError for a scheme that was never tried, and for what is no URI.
     """
     if "://" not in directory:
         return fs.LocalFileSystem(), directory
     if not is_remote(directory):
-        filesystem, path = fs.FileSystem.from_uri(directory)
+        try:
+            filesystem, path = fs.FileSystem.from_uri(directory)
+        except ValueError:  # as which Arrow has its own
+            next_step = "encode what no URI has (%20 for a blank, %25 for a percent sign), or name the plain path"
+            raise ConfigError(repr(directory), "a URI of this machine", "what is none", next_step) from None
         return filesystem, path
     refuse_untried(directory)
     scheme, _, path = directory.partition("://")

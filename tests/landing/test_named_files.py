@@ -52,6 +52,30 @@ def test_it_is_what_it_is_to_a_shell(tmp_path, monkeypatch, capsys, named, times
     assert [time for (time,) in landed(Warehouse("W"), "t", "timestamp")] == times
 
 
+@pytest.mark.parametrize(
+    ("named", "want"),
+    [
+        ("day%201/a%20b.json", ("day%201", "./a b.json")),
+        ("day%201/x%5B1%5D.json", ("day%201", "./x[[]1].json")),
+        ("*/a%20b.json", ("", "./*/a b.json")),
+        ("day%201", ("day%201", "*")),
+    ],
+)
+def test_a_uri_of_this_machine_names_files_as_they_are_called(tmp_path, named, want):
+    write(tmp_path / "in/day 1", {"a b.json": "", "x[1].json": ""})
+    root = f"file://{tmp_path}/in"
+
+    assert named_files(f"{root}/{named}") == (f"{root}/{want[0]}".rstrip("/"), want[1])
+
+
+@pytest.mark.parametrize("name", ["a b", "100%"])
+def test_what_is_no_uri_of_this_machine_is_refused_with_the_way_to_write_it(tmp_path, name):
+    (tmp_path / name).mkdir()
+
+    with pytest.raises(ConfigError, match=rf"{name}': expected a URI of this machine, got what is none; encode .*%20"):
+        named_files(f"file://{tmp_path}/{name}")
+
+
 def test_a_key_of_several_columns_and_lines_on_the_command(tmp_path, monkeypatch, capsys):
     write(tmp_path / "in", {"a.txt": "CreateTime:5;a;null;x;y\n"})
     monkeypatch.chdir(tmp_path)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from glob import escape, has_magic
+from urllib.parse import unquote
 
 from pyarrow import fs
 
@@ -31,6 +32,8 @@ def named_files(path: str, pattern: str = ALL) -> tuple[str, str]:
     parts = path.split("/")
     cut = next(number for number, part in enumerate(parts) if has_magic(part)) if is_glob else len(parts) - 1
     below = "/".join(parts[cut:])
+    if path.startswith("file://"):
+        below = unquote(below)  # the folder stays a URI, and a pattern is of names as they are
     folder = "/".join(parts[:cut]) or ("/" if path.startswith("/") else ".")
     return folder, f"./{below if is_glob else escape(below)}"
 
