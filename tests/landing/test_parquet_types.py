@@ -303,6 +303,7 @@ def test_few_undecodable_rows_are_no_reason_to_refuse(tmp_path):
 # Types that change from file to file
 
 INT, TEXT, WHOLE = pa.array([42]), pa.array(["42"]), pa.array([42]).cast(pa.decimal128(25, 0))
+BYTES = TEXT.cast(pa.binary())
 FLOAT, FLOAT32 = pa.array([42.0, None]), pa.array([42], pa.float32())
 CENTS, MILLS = (pa.array([42]).cast(pa.decimal128(25, scale)) for scale in (2, 3))
 AS_ONE = "so equal values differ in their bytes, as 42 and 42.0 do; write one type, or name it"
@@ -360,6 +361,14 @@ def test_a_type_that_changes_the_text_of_a_key_is_named_with_both_files(warehous
         ((INT, FLOAT, CENTS), {"key": "v", "json_types": {"v": "long"}}),
         ((INT, FLOAT, CENTS), {"key": ["v", "t"], "json_types": {"v": "int"}}),
         ((INT, FLOAT, CENTS, TEXT), {"key": "t", "partition": "v", "partitions": 43, "rows": 1}),
+        (
+            (TEXT, TEXT.cast(pa.string_view()), TEXT.cast(pa.large_string()), TEXT.dictionary_encode()),
+            {"key": ["v", "t"]},
+        ),
+        ((TEXT, TEXT.cast(pa.string_view()), BYTES.cast(pa.binary_view())), {"key": "v"}),
+        ((BYTES, BYTES.cast(pa.binary_view()), BYTES.cast(pa.large_binary())), {"key": ["v", "t"]}),
+        ((uuids(UUID), pa.array([UUID])), {"key": "v"}),
+        ((uuids(UUID), pa.array([UUID])), {"key": ["v", "t"]}),
         ((INT.cast(pa.timestamp("ns")), INT.cast(pa.timestamp("ms", "UTC"))), {"key": "v"}),
     ],
 )

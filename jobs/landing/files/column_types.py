@@ -98,6 +98,10 @@ def _written(
 
 def _spelled(kind: pa.DataType, *, is_alone: bool) -> str:
     """``is_alone``: not within an object, where text has quotes, and bytes and decimals are text."""
+    if pa.types.is_string_view(kind) or kind == pa.uuid():
+        kind = pa.string()
+    elif pa.types.is_binary_view(kind):
+        kind = pa.binary()
     if pa.types.is_integer(kind):
         return "as it is" if is_alone else "whole"
     if pa.types.is_decimal(kind):
