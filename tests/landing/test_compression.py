@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import random
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -62,6 +63,37 @@ def test_files_laid_end_to_end_are_one(warehouse, tmp_path, extension):
     land(warehouse, write(tmp_path / "in", {f"a.jsonl.{extension}": content}))
 
     assert values(warehouse) == ROWS
+
+
+@pytest.mark.parametrize("extension", STREAMS)
+@pytest.mark.parametrize("empty_at", [0, 1, 2])
+def test_one_of_the_files_laid_end_to_end_may_be_empty(warehouse, tmp_path, extension, empty_at):
+    parts = LINES.splitlines(keepends=True)
+    parts[empty_at:empty_at] = [b"", b""]
+
+    content = b"".join(map(STREAMS[extension], parts))
+    land(warehouse, write(tmp_path / "in", {f"a.jsonl.{extension}": content}))
+
+    assert values(warehouse) == ROWS
+
+
+@pytest.mark.parametrize("extension", STREAMS)
+def test_what_is_behind_the_last_stream_and_is_none_is_refused(warehouse, tmp_path, extension):
+    way = STREAMS[extension]
+    for number, end in enumerate((b"junk at the end", way(LINES)[:-3])):
+        directory = write(tmp_path / f"in{number}", {f"a.jsonl.{extension}": way(LINES) + way(b"") + end})
+
+        with pytest.raises(LandingError, match=rf"a\.jsonl\.{extension}: expected a file that can be read"):
+            land(warehouse, directory)
+
+
+def test_more_than_a_block_of_bzip2_lands_whole(warehouse, tmp_path):
+    rng = random.Random(7)
+    lines = [b'{"t":1,"v":"%s"}' % rng.randbytes(20_000).hex().encode() for _ in range(60)]
+
+    land(warehouse, write(tmp_path / "in", {"a.jsonl": bz2.compress(b"\n".join(lines), 1)}))
+
+    assert values(warehouse) == lines
 
 
 @pytest.mark.parametrize("extension", WAYS)

@@ -4,6 +4,8 @@ Owns the extensions and the first bytes by which it is known. Rule: the first by
 may have any name; where they say nothing, the extension does, and then a file that is not so compressed is refused.
 """
 
+import bz2
+import io
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +36,8 @@ _HEADS = (
 _BZIP2, _BLOCK, _END = b"BZh", b"1AY&SY", b"\x17rE8P\x90"
 """A file of bzip2 has a digit after the first of these; then a block begins, or it ends. Text may begin with BZh."""
 
+_PART = 1 << 16
+
 COMPRESSED = tuple(_EXTENSIONS)
 """Extensions, in lower case, without a dot."""
 
@@ -56,4 +60,34 @@ def compression_of(name: str, head: bytes) -> str | None:
 
 def decompressed(stream: Any, codec: str) -> Any:
     """What ``stream``, at its begin, holds: of Arrow's codecs, and of Snappy, of which Arrow knows raw blocks alone."""
-    return SnappyStream(stream) if codec == "snappy" else pa.CompressedInputStream(pa.PythonFile(stream, "r"), codec)
+    own = {"snappy": SnappyStream, "bz2": _Bzip2Stream}.get(codec)
+    return pa.CompressedInputStream(pa.PythonFile(stream, "r"), codec) if own is None else own(stream)
+
+
+class _Bzip2Stream(io.RawIOBase):
+    """What ``stream`` holds, of one stream of bzip2 or several; Arrow's reader fails where one between others is empty.
+    Raises OSError where it is cut off or no bzip2.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._given = stream, stream.read(_PART)
+        self._decompressor = None if not self._given else bz2.BZ2Decompressor()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = b""
+        while self._decompressor is not None and not data:
+            if self._decompressor.eof:
+                self._given = self._decompressor.unused_data or self._stream.read(_PART)
+                self._decompressor = bz2.BZ2Decompressor() if self._given else None
+                continue
+            if self._decompressor.needs_input and not self._given:
+                self._given = self._stream.read(_PART)
+                if not self._given:
+                    raise OSError("bzip2: too few bytes")
+            given, self._given = self._given, b""
+            data = self._decompressor.decompress(given, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
