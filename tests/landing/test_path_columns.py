@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kstreams_replay.jobs.landing.landing import FileSource
+from kstreams_replay.jobs.landing.landing import FileSource, land_files
 from kstreams_replay.state.errors import ConfigError, LandingError
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed
@@ -133,6 +133,38 @@ def test_paths_of_other_topics_alone_are_refused_and_named(warehouse, tmp_path):
         "(--allow-empty)"
     )
     assert land(warehouse, directory, rules={"allow_empty": True}, **mapping).records == 0
+
+
+UNDER = {
+    "confluent": ("topics/_s/partition=0/_s+0+{}.json", "topics/_s/partition=0/_s+0+{}.tmp/_s+0+{}.json"),
+    "aiven": ("_s-0-{}.json", "_s-0-{}/_s-0-{}.json"),
+    "lenses": ("_s/0/{}.json", "_s/0/_{}.json"),
+}
+
+
+@pytest.mark.parametrize("pattern", UNDER)
+@pytest.mark.parametrize("by", ["topic", "source topic", "folder"])
+def test_a_topic_that_begins_with_an_underscore_lands_where_it_is_named(warehouse, tmp_path, pattern, by):
+    seen, hidden = UNDER[pattern]
+    folder = tmp_path / ("_s" if by == "folder" else "in")
+    write(folder, {seen.format(n, n): lines(f"v{n}") for n in (1, 2)})
+    write(folder, {hidden.format(5, 5): lines("tmp"), seen.format(9, 9).replace("_s", "_other"): lines("other")})
+    named = {"topic_column": "topic", "topic": "_s"} if by == "source topic" else {}
+    source = FileSource(str(folder), timestamp="t", value="v", path_pattern=pattern, **named)
+    topic = "_s" if by == "topic" else "t"
+
+    report = land_files(None, warehouse, topic, source)
+
+    assert landed(warehouse, topic, "offset", "value") == [(1, b"v1"), (2, b"v2")]
+    assert any("2 files are left out, as names that begin with . or _ are" in said for said in report.warnings)
+
+
+def test_the_topic_of_files_that_are_left_out_for_their_names_is_the_next_step(warehouse, tmp_path):
+    write(tmp_path / "in", {f"_s+0+{n}.json": lines(f"v{n}") for n in (1, 2)})
+
+    report = land(warehouse, tmp_path / "in", path_pattern="confluent")
+
+    assert "to land topic _s, name it (--topic-column topic --source-topic _s)" in report.warnings[0]
 
 
 def test_keys_beside_the_values_of_other_topics_are_not_read(warehouse, tmp_path):

@@ -65,8 +65,9 @@ def folder_of(source: FileSource) -> str:
 class Listing:
     """The files of a directory. ``files``: those that match the pattern, in natural order of their names
     (file_order.py). ``unmatched``: names of those that do not. ``hidden``: names of files that it matches and that are
-    left out, since a part of their path begins with ``.`` or ``_``. ``of_others``: names of those whose paths have
-    another topic. ``no_files``: names of what is neither file nor folder, and what it is.
+    left out, since a part of their path begins with ``.`` or ``_`` and is no topic or folder that was named.
+    ``of_others``: names of those whose paths have another topic. ``no_files``: names of what is neither file nor
+    folder, and what it is.
     """
 
     files: list[FoundFile]
@@ -87,9 +88,13 @@ class Listing:
         if self.hidden:
             first = hidden_by(self.hidden[0], source.pattern)
             is_left_out = "is" if len(self.hidden) == 1 else "are"
+            of_path = source.topic_of_path(self.hidden[0])
+            next_step = f"to land {first}, name it (--files {source.path}/{first})"
+            if first == self.hidden[0] and of_path is not None and first.rpartition("/")[2].startswith(of_path):
+                next_step = f"to land topic {of_path}, name it (--topic-column topic --source-topic {of_path})"
             said.append(
                 f"{topic}: {_files(self.hidden)} {is_left_out} left out, as names that begin with . or _ are "
-                f"({self.hidden[0]}); to land {first}, name it (--files {source.path}/{first})"
+                f"({self.hidden[0]}); {next_step}"
             )
         if self.no_files:
             name, what = next(iter(self.no_files.items()))
@@ -112,20 +117,27 @@ def find_files(source: FileSource, topic: str) -> Listing:
         raise LandingError(f"topic {topic}", "a directory of files", source.path, "correct the path")
     every, hidden = list[FoundFile](), list[str]()
     entries = entries_of(filesystem, root)
+    named = {source.topic or topic, *folder_of(source).split("/")}
+
+    def hides(name: str) -> bool:
+        if hidden_by(name, source.pattern) is None:
+            return False
+        # Sinks put the topic into names of files, and Kafka has topics that begin with _.
+        of_path = source.topic_of_path(name)
+        return of_path not in named or hidden_by(name, source.pattern, of_path) is not None
+
     for entry in entries.infos:
         name = entry.path[len(root) :].lstrip("/")
         if entry.type != fs.FileType.File:
             continue
-        if hidden_by(name, source.pattern) is None:
+        if not hides(name):
             every.append(FoundFile(name, entry.size, entry.mtime_ns))
         elif matches(name, source.pattern):
             hidden.append(name)
     files = [file for file in every if matches(file.name, source.pattern)]
     unmatched = [file.name for file in every if not matches(file.name, source.pattern)]
     refuse_tables(source.path, topic, filesystem, root, entries, [file.name for file in files])
-    others = {
-        n: what for n, what in (entries.unreadable | entries.no_files).items() if not hidden_by(n, source.pattern)
-    }
+    others = {n: what for n, what in (entries.unreadable | entries.no_files).items() if not hides(n)}
     for name, what in sorted(others.items()):
         if name in entries.unreadable and matches(name, source.pattern):
             next_step = "put back what it should be, or take it out of the directory"

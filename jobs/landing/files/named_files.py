@@ -63,14 +63,15 @@ def _matches_by_folder(parts: Sequence[str], patterns: Sequence[str]) -> bool:
     return fnmatch(parts[0], patterns[0]) and _matches_by_folder(parts[1:], patterns[1:])
 
 
-def hidden_by(name: str, pattern: str) -> str | None:
+def hidden_by(name: str, pattern: str, topic: str | None = None) -> str | None:
     """The path up to the first part that begins with ``.`` or ``_``; None where no part does, unless a part of
-    ``pattern`` begins so, too, and matches it.
+    ``pattern`` begins so, too, and matches it. ``topic``: of the file, by its path; its name hides nothing.
     """
     parts, patterns = name.split("/"), pattern.split("/")
     for number, part in enumerate(parts, 1):
         if not part.startswith((".", "_")):
             continue
-        if not any(each.startswith(part[0]) and fnmatch(part, each) for each in patterns):
+        is_topic = topic is not None and (part == topic or (number == len(parts) and part.startswith(topic)))
+        if not is_topic and not any(each.startswith(part[0]) and fnmatch(part, each) for each in patterns):
             return "/".join(parts[:number])
     return None
