@@ -362,9 +362,10 @@ def _pattern_columns(pattern: str | None) -> dict[str, str]:
 
 
 def folder_columns(file: str) -> dict[str, str | None]:
-    """Columns of folders ``name=value`` in a path, with their text."""
+    """Columns of folders ``name=value`` in a path, with their text. Hive and Spark write both encoded."""
     pairs = [folder.partition("=") for folder in file.split("/")[:-1]]
-    return {name: None if value == _NO_VALUE else unquote(value) for name, is_one, value in pairs if name and is_one}
+    named = [(unquote(name), value) for name, is_one, value in pairs if name and is_one]
+    return {name: None if value == _NO_VALUE else unquote(value) for name, value in named}
 
 
 def _encoding(name: str) -> str:

@@ -224,8 +224,13 @@ def test_folders_as_in_hive_are_columns_that_the_rows_do_not_have(warehouse, tmp
     ]  # fmt: skip
 
 
-def test_a_folder_gives_a_key_with_its_letters(warehouse, tmp_path):
-    land(warehouse, write(tmp_path / "in", {"city=M%C3%BCnchen/a.json": lines("a")}), key="city")
+@pytest.mark.parametrize(
+    ("folder", "column"), [("city", "city"), ("a%3Ab", "a:b"), ("a%3Db", "a=b"), ("100%", "100%"), ("x.%C3%BC", "x.ü")]
+)
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_a_folder_gives_a_key_with_its_letters(warehouse, tmp_path, folder, column, form):
+    text = lines("a") if form == "json" else "t\n1\n"
+    land(warehouse, write(tmp_path / "in", {f"{folder}=M%C3%BCnchen/a.{form}": text}), key=column)
 
     assert landed(warehouse, "t", "key") == [("München".encode(),)]
 
