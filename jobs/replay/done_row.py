@@ -58,6 +58,8 @@ def done_row_of(
         flushed=plan.row.flushes,
         kafka_version=plan.row.kafka_version,
         backfill=previous.backfill,
+        # A migration runs no task that could take them.
+        unread=None if plan.row.migrate is None else previous.unread,
         seconds=seconds | task_seconds(reports),
         rss_bytes_max=max((report.rss_bytes for report in reports), default=0),
     )

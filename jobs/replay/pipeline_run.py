@@ -48,7 +48,7 @@ from .takeover import (
     unused_epoch,
     why_not,
 )
-from .unfinished import refuse_after_flush, refuse_backfill
+from .unfinished import refuse_after_flush, refuse_backfill, refuse_lost_between
 
 
 def replay(
@@ -129,6 +129,7 @@ class PipelineRun:
         """The unfinished increment, then new ones, then the flush."""
         settings = self.settings
         refuse_backfill(self.warehouse, self.name, self.previous, settings.kept is not None)
+        refuse_lost_between(self.name, self.previous, self.topology)
         pending = self.ledger.pending()
         refusal = refusal_of(self.warehouse, self.name, pending, self.topology, self.code, self.last_done)
         without = None if pending is None or refusal is not None else self._without_excluded(pending)

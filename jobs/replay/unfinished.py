@@ -1,14 +1,15 @@
-"""What must not be gone on with: plans that are not done, with the command that finishes each; a flushed history; a
-backfill of a range, with the command that drops it.
+"""What must not be gone on with: plans that are not done, with the command that finishes each; a flushed history;
+records between tasks that the code does not read; a backfill of a range, with the command that drops it.
 """
 
 from shlex import quote
 
-from ...state.errors import LedgerError
+from ...state.errors import CodeChanged, LedgerError
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.parquet_reader import restore_command
 from ...state.tables.warehouse import Warehouse
+from ..topology.topology import Topology
 
 
 def refuse_pending(warehouse: Warehouse, pipeline: str, pending: LedgerRow[PlanRow] | None) -> None:
@@ -36,6 +37,19 @@ def refuse_after_flush(pipeline: str, last: DoneRow) -> None:
         raise LedgerError(
             f"pipeline {pipeline!r}", "no records after its history was flushed", "records that landed since",
             "they would all be late: replay the topics under another pipeline name",
+        )  # fmt: skip
+
+
+def refuse_lost_between(pipeline: str, last: DoneRow, topology: Topology) -> None:
+    """Raises CodeChanged where an application's records between tasks are of a repartition topic that the code has no
+    more: no task would take them.
+    """
+    known = {node.topic for sub in topology.sub_topologies for node in sub.repartitions}
+    gone = [topic for topic in last.unread or {} if topic not in known]
+    if gone:
+        raise CodeChanged(
+            f"pipeline {pipeline!r}", f"code that reads repartition topic {', '.join(gone)}, whose records no task "
+            "has taken", "code without it", "run an increment with the code from before, then change it",
         )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from ...jobs.replay.landed_times import LandedTimes
 from ...jobs.replay.plan import Plan
 from ...jobs.replay.planner import Planner
 from ...jobs.replay.takeover import refusal_of
-from ...jobs.replay.unfinished import refuse_after_flush, refuse_backfill
+from ...jobs.replay.unfinished import refuse_after_flush, refuse_backfill, refuse_lost_between
 from ...jobs.replay.waiting_inputs import WaitingInput
 from ...jobs.topology import Topology
 from ...state.errors import CodeChanged, LedgerError
@@ -58,6 +58,7 @@ def dry_run_of(
     try:
         change = take_over(pipeline, last, topology, asked.wanted)
         refuse_backfill(warehouse, pipeline, change.previous, False)
+        refuse_lost_between(pipeline, change.previous, topology)
         given_up = refusal_of(warehouse, pipeline, pending, topology, change, 0 if last is None else last.increment)
     except LedgerError as error:
         refusal = error

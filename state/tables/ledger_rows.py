@@ -168,7 +168,7 @@ class DoneRow(RowContent):
     """
     unread: dict[str, dict[str, str]] | None = None
     """Of such a row: repartition topic → partition → file, below the warehouse, of the records that no task of the
-    application had taken. The next increment takes them first.
+    application had taken. The next increment that runs tasks takes them first; migrations before it keep them.
     """
     backfill: dict[str, Any] | None = None
     """Of a branch that is a backfill of a range: `from_ms` and `to_ms`, and `proof` once all of it is there and holds

@@ -13,6 +13,7 @@ import pytest
 from kstreams_replay.jobs.bootstrap import bootstrapping
 from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, CommittedPosition
 from kstreams_replay.jobs.bootstrap.bootstrapping import bootstrap
+from kstreams_replay.jobs.code_changes.state_migration import MigrationOptions
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.functions import folds as fold
 from kstreams_replay.jobs.history.committed_tables import read_changelog, read_state
@@ -21,7 +22,7 @@ from kstreams_replay.jobs.replay.increment_tables import Transactions
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
 from kstreams_replay.orchestration.cli.main import main
-from kstreams_replay.state.errors import BootstrapError, ConfigError
+from kstreams_replay.state.errors import BootstrapError, CodeChanged, ConfigError
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import LandedRecord, plant
@@ -109,10 +110,10 @@ def test_an_application_that_is_not_that_of_the_topology_is_refused_by_name(stat
     assert not Path(warehouse.pipeline("p").root).exists()
 
 
-def by_value() -> Topology:
+def by_value(store: str = "counts", repartition: str = "values") -> Topology:
     builder = StreamsBuilder()
-    clicks = builder.stream("clicks", Consumed(S, S)).group_by("value", name="values")
-    clicks.count(Materialized("counts")).to_stream().to("out")
+    clicks = builder.stream("clicks", Consumed(S, S)).group_by("value", name=repartition)
+    clicks.count(Materialized(store)).to_stream().to("out")
     return builder.build()
 
 
@@ -128,6 +129,26 @@ def test_records_between_tasks_are_taken_first_and_once(max_records, warehouse):
 
     rows = read_changelog(warehouse, "p", "out").select(["key", "value", "record_time_ms"]).to_pylist()
     assert [tuple(row.values()) for row in rows] == [("y", 1, 6), ("x", 2, 7), ("y", 2, 6), ("x", 3, 7), ("y", 3, 8)]
+
+
+def test_records_between_tasks_outlive_a_migration(warehouse):
+    between = {"values-repartition": [log("values", (b"y", b"y", 6), (b"x", b"x", 7))]}
+    bootstrap(warehouse, by_value(), replace(STATE, unread=between), pipeline="p")
+
+    renamed = MigrationOptions(renamed={"counts": "numbers"})
+    list(replay(warehouse, by_value("numbers"), pipeline="p", runner=LocalRunner(), wanted=renamed))
+
+    rows = Ledger(warehouse.pipeline("p").ledger).done_rows()
+    assert [row.content.unread is None for row in rows] == [False, False, True]
+    assert read_changelog(warehouse, "p", "out")["key"].to_pylist() == ["y", "x", "x"]
+
+
+def test_records_between_tasks_are_not_lost_with_their_repartition_topic(warehouse):
+    between = {"values-repartition": [log("values", (b"y", b"y", 6))]}
+    bootstrap(warehouse, by_value(), replace(STATE, unread=between), pipeline="p")
+
+    with pytest.raises(CodeChanged, match="code that reads repartition topic values-repartition, whose records"):
+        list(replay(warehouse, by_value(repartition="others"), pipeline="p", runner=LocalRunner()))
 
 
 def test_records_between_tasks_have_no_arrival(warehouse):
