@@ -129,10 +129,13 @@ class Planner:
                 # Places are doubled milliseconds (jobs/tape/recorded_time_order.py), here and below.
                 unread.end_before(2 * self.until_ms)
             cuts = self._cuts(unread, max_records or max(unread.ready, 1))
+            if self.previous.unread and not unread.ready:
+                cuts = iter([(begin, taken, 0)])
         waits = [each.to_json() for each in self.waits] or None
+        is_between = bool(self.previous.unread)  # records between tasks, which no cut counts
         for cut, recorded, records in cuts:
             # An empty increment would be written down at every run in which nothing has landed.
-            if any(cut[topic] != begin[topic] for topic in cut) or recorded != taken:
+            if is_between or any(cut[topic] != begin[topic] for topic in cut) or recorded != taken:
                 yield Plan(
                     increment,
                     replace(
@@ -140,7 +143,7 @@ class Planner:
                         until_ms=self.until_ms,
                     ),
                 )  # fmt: skip
-                begin, increment, taken = cut, increment + 1, recorded
+                begin, increment, taken, is_between = cut, increment + 1, recorded, False
 
     def flush(self) -> Plan:
         """The increment that advances everything to the end of the history; all that has landed has been read."""

@@ -114,5 +114,6 @@ def _planned(
         plans, waits = [*plans, *planned], planner.waits
         if planned:
             row = planned[-1].row
-            previous = replace(previous, cut_to=row.cut_to, recorded_to=row.recorded_to or previous.recorded_to)
+            recorded = row.recorded_to or previous.recorded_to
+            previous = replace(previous, cut_to=row.cut_to, recorded_to=recorded, unread=None)
     return plans[: asked.increments], waits

@@ -131,6 +131,19 @@ def test_records_between_tasks_are_taken_first_and_once(max_records, warehouse):
     assert [tuple(row.values()) for row in rows] == [("y", 1, 6), ("x", 2, 7), ("y", 2, 6), ("x", 3, 7), ("y", 3, 8)]
 
 
+@pytest.mark.parametrize("settings", [{}, {"max_records": 1}, {"until_ms": 5}, {"idle": "proceed"}])
+def test_records_between_tasks_are_taken_when_nothing_lands(settings, warehouse):
+    between = {"values-repartition": [log("values", (b"y", b"y", 6), (b"x", b"x", 7))]}
+    read = {"clicks": {0: CommittedPosition(3, 7)}}
+    bootstrap(warehouse, by_value(), replace(STATE, positions=read, unread=between), pipeline="p")
+
+    reports = list(replay(warehouse, by_value(), pipeline="p", runner=LocalRunner(), **settings))
+    again = list(replay(warehouse, by_value(), pipeline="p", runner=LocalRunner(), **settings))
+
+    assert ([report.increment for report in reports], again) == ([2], [])
+    assert read_changelog(warehouse, "p", "out")["key"].to_pylist() == ["y", "x"]
+
+
 def test_records_between_tasks_outlive_a_migration(warehouse):
     between = {"values-repartition": [log("values", (b"y", b"y", 6), (b"x", b"x", 7))]}
     bootstrap(warehouse, by_value(), replace(STATE, unread=between), pipeline="p")
