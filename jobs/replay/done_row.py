@@ -55,7 +55,8 @@ def done_row_of(
         restarts=restarts_taken(previous, plan.row),
         moments=sum(report.advances for report in reports) or None,
         by_arrival=previous.by_arrival or plan.row.by_arrival,
-        flushed=plan.row.flushes,
+        # A migration may follow a flush: the history stays closed.
+        flushed=previous.flushed or plan.row.flushes,
         kafka_version=plan.row.kafka_version,
         backfill=previous.backfill,
         # A migration runs no task that could take them.

@@ -20,7 +20,7 @@ from kstreams_replay.jobs.topology import (
     Topology,
     fold,
 )
-from kstreams_replay.state.errors import CodeChanged
+from kstreams_replay.state.errors import CodeChanged, LedgerError
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.clicks import final_page_counts
@@ -225,6 +225,18 @@ def test_an_operator_that_moves_a_generated_name_is_refused_until_the_store_is_n
     assert [report.books.read for report in reports] == [0, 1]
     assert read_changelog(warehouse, "p", "counts")["value"].to_pylist() == [1, 2]
     assert run(warehouse, unnamed(has_filter=True), wanted=MigrationOptions(renamed={old: new})) == []
+
+
+def test_a_history_that_was_closed_stays_closed_behind_a_rename(tmp_path):
+    warehouse = Warehouse(tmp_path)
+    plant(warehouse, "in", [click(b"a", 5, 1)], partitions=1)
+    old, new = "KSTREAM-AGGREGATE-STATE-STORE-0000000001", "KSTREAM-AGGREGATE-STATE-STORE-0000000003"
+    run(warehouse, unnamed(has_filter=False), flush_at_end=True)
+    run(warehouse, unnamed(has_filter=True), wanted=MigrationOptions(renamed={old: new}))
+    plant(warehouse, "in", [click(b"a", 6, 2)], partitions=1)
+
+    with pytest.raises(LedgerError, match="no records after its history was flushed"):
+        run(warehouse, unnamed(has_filter=True))
 
 
 def test_a_store_whose_rows_are_let_go_begins_empty_under_its_new_name(tmp_path):
