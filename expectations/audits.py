@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 from polars.io.plugins import register_io_source
 
 from ..state.errors import ConfigError, LedgerError
@@ -21,7 +23,7 @@ from ..state.tables.branch_files import (
     table_files,
     table_names,
 )
-from ..state.tables.data_files import DataFile, OpenTables, read_files, table_version
+from ..state.tables.data_files import DataFile, OpenTables, conformed, read_files, table_version
 from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.ledger_rows import DoneRow, PlanRow
 from ..state.tables.names import OUTPUTS, TableName
@@ -201,11 +203,15 @@ class Scope:
 
     def scan(self, path: str, files: Sequence[DataFile], columns: Sequence[str]) -> pl.LazyFrame:
         """``columns`` of ``files`` and `partition`; ``files`` is not empty. Read piece by piece by our own reader, as
-        Polars looks at no checksum. Of a landed table, what the increments have read.
+        Polars looks at no checksum. Of a landed table, what the increments have read. Each file has the types of the
+        newest, so what was added later is null in older ones.
         """
         excluded = self._excluded(path)
-        with open_file(path, files[0]) as opened:
-            first = pl.from_arrow(opened.rows().schema_arrow.empty_table().select(columns))
+        newest = max(files, key=lambda file: file.bounds.get("increment", (0, -1))[1])
+        with open_file(path, newest) as opened:
+            stored = opened.rows().schema_arrow.remove_metadata()
+        stored = pa.schema([stored.field(name) for name in columns])
+        first = pl.from_arrow(stored.empty_table())
         assert isinstance(first, pl.DataFrame)
         schema: dict[str, Any] = {**first.schema, "partition": pl.Int32}
 
@@ -215,7 +221,7 @@ class Scope:
             left = sum(file.records for file in files) if limit is None else limit
             for file in files if left else []:
                 out = excluded.get(file.partition, [])
-                for piece in _pieces(path, file, columns, out):
+                for piece in _pieces(path, file, stored, out):
                     rows = piece.head(left).select(wanted or list(schema))
                     left -= len(rows)
                     yield rows if predicate is None else rows.filter(predicate)
@@ -232,15 +238,16 @@ def _type_of(column: str) -> Any:
     return pl.Int64 if column.endswith(("_ms", "offset", "increment", "timestamp")) else pl.Null
 
 
-def _pieces(path: str, file: DataFile, columns: Sequence[str], out: Sequence[int]) -> Iterator[pl.DataFrame]:
-    """Without the rows at the offsets ``out``."""
-    read = list(dict.fromkeys([*columns, "offset"] if out else columns))
+def _pieces(path: str, file: DataFile, schema: pa.Schema, out: Sequence[int]) -> Iterator[pl.DataFrame]:
+    """With the columns of ``schema``, without the rows at the offsets ``out``."""
+    read = list(dict.fromkeys([*schema.names, "offset"] if out else schema.names))
     with open_file(path, file) as opened:
         for batch in opened.rows().iter_batches(_PIECE_ROWS, columns=read):
-            rows = pl.from_arrow(batch)
-            assert isinstance(rows, pl.DataFrame)
+            table = pa.Table.from_batches([batch])
             if out:
-                rows = rows.filter(~pl.col("offset").is_in(list(out))).select(columns)
+                table = table.filter(pc.invert(pc.is_in(table["offset"], pa.array(out, pa.int64()))))
+            rows = pl.from_arrow(conformed(table, schema))
+            assert isinstance(rows, pl.DataFrame)
             yield rows.with_columns(pl.lit(file.partition, pl.Int32).alias("partition"))
 
 

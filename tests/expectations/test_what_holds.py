@@ -1,18 +1,23 @@
-"""Guarantees hold of what Kafka Streams does at its edges: windows without an end, keys that are null."""
+"""Guarantees hold of what Kafka Streams does at its edges: windows without an end, keys that are null, fields
+that a change of the code added.
+"""
 
 from pathlib import Path
 
 from kstreams_replay.expectations.verdicts import check_increment
 from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.functions.folds.fold import Fold
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import (
     Consumed,
+    Materialized,
     Serde,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
     Topology,
     UnlimitedWindows,
+    fold,
 )
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -94,3 +99,36 @@ def test_windows_that_are_emitted_when_they_close_are_in_no_buffer_before(tmp_pa
     got = answers(tmp_path, builder.build(), {"clicks": tape(("a", "1", 3), ("a", "1", 25), ("b", "1", 26))}, 1, "G5")
 
     assert [answer for _, answer, _ in got] == ["true"]
+
+
+def final(key: Serde, **folds: Fold) -> Topology:
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", Consumed(key, Serde.json("n long"))).group_by_key()
+    windows = clicks.windowed_by(TimeWindows.of_size(10)).aggregate(Materialized.as_("windows"), **folds)
+    windows.suppress(Suppressed.until_window_closes(name="final")).to("finals")
+    return builder.build()
+
+
+def broken(warehouse: Warehouse, topology: Topology, increment: int) -> list[tuple[object, ...]]:
+    """Answers that are neither true nor of what is not checked."""
+    verdicts = check_increment(warehouse, "p", replay_facts(topology), increment, engine="plain")
+    return [(v.guarantee, v.table, v.answer, v.reason) for v in verdicts if v.answer not in ("true", "unchecked")]
+
+
+def test_files_from_before_a_field_was_added_are_read_with_it(tmp_path):
+    """
+    a's buffer has a file of one fold and one of two when b's first results, of one, leave.
+    """
+    warehouse = Warehouse(str(tmp_path))
+    one, two = {"c": fold.count()}, {"c": fold.count(), "s": fold.sum("n")}
+    slices = (
+        (one, [(0, b"a", 1), (1, b"b", 1), (0, b"a", 15)]),
+        (two, [(0, b"a", 25)]),
+        (two, [(1, b"b", 15), (1, b"b", 25), (0, b"a", 35)]),
+    )
+    for folds, records in slices:
+        landed = [LandedRecord(partition, key, b'{"n": 1}', time_ms) for partition, key, time_ms in records]
+        plant(warehouse, "clicks", landed, partitions=2)
+        list(replay(warehouse, final(Serde.string(), **folds), pipeline="p", runner=LocalRunner(), idle="proceed"))
+
+    assert [broken(warehouse, final(Serde.string(), **two), increment) for increment in (2, 3)] == [[], []]
