@@ -20,7 +20,7 @@ from ..state.promises import InputPromise
 from ..state.tables.data_files import DataFile
 from ..state.tables.names import DEAD_LETTER, DROPPED, TableName
 from ..state.tables.parquet_writer import write_task_file
-from .audits import WITNESSES_MAX, Audit, Scope, Unchecked, shown
+from .audits import WITNESSES_MAX, Audit, Scope, Unchecked, shown, with_key_apart
 
 _PLACE = ["partition", "offset"]
 _NOT_COMPARED = {"increment", "arrival"}
@@ -120,6 +120,7 @@ def _differing(scope: Scope, table: str, node_rows: NodeRows, again: pa.Table) -
         committed = committed.filter(pl.col("partition").is_in(list(node_rows.partitions)))
     mine = pl.from_arrow(again.select(names)) if again.num_columns else committed.clear()
     assert isinstance(mine, pl.DataFrame)
+    mine = with_key_apart(mine)
     if mine.is_empty() and committed.is_empty():
         return []
     if mine.sort(_PLACE).equals(committed.sort(_PLACE)):

@@ -15,7 +15,7 @@ import polars as pl
 
 from ...state.promises import InputPromise, JoinedByForeignKey
 from ...state.tables.names import DEAD_LETTER, TableName
-from ..audits import Audit, Scope, Unchecked
+from ..audits import Audit, Scope, Unchecked, with_key_apart
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
 from .landed_inputs import newest_values
@@ -52,9 +52,8 @@ def audit_foreign_key_join(scope: Scope, facts: ReplayFacts, promise: JoinedByFo
     )  # fmt: skip
     is_joined = pl.col("value").is_not_null() & (pl.lit(promise.is_left) | pl.col("right").is_not_null())
     joined = pl.Series("joined", promise.joined(keys, values, both["right"].rechunk().to_arrow().cast("binary")))
-    wanted = both.select(
-        pl.Series("key", promise.keys(keys)), pl.col("foreign_key"), pl.when(is_joined).then(joined).alias("want")
-    )
+    named = with_key_apart(pl.Series("key", promise.keys(keys)).to_frame())
+    wanted = both.select(named["key"], pl.col("foreign_key"), pl.when(is_joined).then(joined).alias("want"))
     got = _rows(scope, promise.table, wanted)
     compared = wanted.join(got, on="key", how="left", nulls_equal=True)
     return Audit.of(

@@ -1,9 +1,13 @@
-"""Guarantees hold of what Kafka Streams does at its edges: windows without an end, keys that are null, fields
-that a change of the code added.
+"""Guarantees hold of what Kafka Streams does at its edges: windows without an end, keys that are null or 0.0 and -0.0,
+fields that a change of the code added.
 """
 
+import struct
 from pathlib import Path
 
+import pytest
+
+from kstreams_replay.expectations.open_windows import open_windows
 from kstreams_replay.expectations.verdicts import check_increment
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.functions.folds.fold import Fold
@@ -48,10 +52,10 @@ def test_an_unlimited_window_begins_at_its_start_and_has_no_end(tmp_path):
     assert {answer for _, answer, _ in got} == {"true"}
 
 
-def priced() -> Topology:
+def priced(orders: Consumed = ORDERS) -> Topology:
     """Orders joined by foreign key with the price of their product."""
     builder = StreamsBuilder()
-    orders, products = builder.table("orders", ORDERS), builder.table("products", TEXTS)
+    orders, products = builder.table("orders", orders), builder.table("products", TEXTS)
     orders.left_join(products, foreign_key="product", amount="left.amount", product="right").to_stream().to("priced")
     return builder.build()
 
@@ -85,6 +89,18 @@ def test_a_foreign_key_is_judged_only_where_its_record_lies_in_the_partition_of_
     ]
 
     assert sorted(answer for ((_, answer, _),) in got) == ["true", "unchecked"]
+
+
+def test_rows_of_two_zeros_are_judged_by_their_own_keys(tmp_path):
+    sent = [
+        LandedRecord(0, struct.pack(">d", zero), b'{"product": "p", "amount": %d}' % amount, 6)
+        for zero, amount in ((0.0, 1), (-0.0, 2))
+    ]
+    orders = Consumed(Serde.double(), Serde.json("product STRING, amount LONG"))
+
+    got = answers(tmp_path, priced(orders), {"orders": sent, "products": [LandedRecord(0, b"p", b"9", 4)]}, 1, "G16")
+
+    assert [(answer, rows) for _, answer, rows in got] == [("true", 2)]
 
 
 def test_windows_that_are_emitted_when_they_close_are_in_no_buffer_before(tmp_path):
@@ -132,3 +148,17 @@ def test_files_from_before_a_field_was_added_are_read_with_it(tmp_path):
         list(replay(warehouse, final(Serde.string(), **folds), pipeline="p", runner=LocalRunner(), idle="proceed"))
 
     assert [broken(warehouse, final(Serde.string(), **two), increment) for increment in (2, 3)] == [[], []]
+
+
+@pytest.mark.parametrize("serde", [Serde.double(), Serde.json("d double")])
+def test_two_zeros_of_a_double_are_two_keys(tmp_path, serde):
+    """Their bytes differ, so Kafka's stores keep two."""
+    warehouse, is_plain = Warehouse(str(tmp_path)), serde == Serde.double()
+    keys = [struct.pack(">d", d) if is_plain else b'{"d": %f}' % d for d in (0.0, -0.0)]
+    landed = [LandedRecord(0, keys[number % 2], b'{"n": 1}', time_ms) for number, time_ms in enumerate((1, 2, 50, 51))]
+    plant(warehouse, "clicks", landed, partitions=1)
+    topology = final(serde, c=fold.count())
+    list(replay(warehouse, topology, pipeline="p", runner=LocalRunner()))
+
+    assert broken(warehouse, topology, 1) == []
+    assert [count for _, _, count in open_windows(warehouse, "p", replay_facts(topology), 1)] == [2, 2]
