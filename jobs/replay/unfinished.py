@@ -1,5 +1,5 @@
-"""What must not be gone on with: plans that are not done, with the command that finishes each; a flushed history;
-records between tasks that the code does not read; a backfill of a range, with the command that drops it.
+"""Pipelines that no run continues: those with a plan that is not done (with the command that finishes it), a flushed
+history, or records between tasks that the code does not read. So is a backfill of a range, with the command to drop it.
 """
 
 from shlex import quote

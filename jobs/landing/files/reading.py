@@ -21,10 +21,11 @@ from .streams import FileSlice, PartDigests, whole_digest
 class SliceReading:
     """One pass over a slice, and what it found besides records: ``rows`` in all, ``bad_rows`` of them and the first
     ``keeps`` of these (None: all), rows of other topics that were ``left_out``, names of columns that were
-    ``seen`` (of JSON lines those of the mapping), ``columns`` of the first row, ``digests`` of its bytes, and by kind
-    those of files ``beside``. ``is_naive``: a time has no zone, and none is declared. ``kinds``: Arrow's types of
-    columns, where they have some. ``row_bytes``: of a record in memory, about, where columns are not read.
-    ``not_finite``: by column, keys and values that are NaN or infinite and became null, since JSON has no such numbers.
+    ``seen`` (of JSON lines those of the mapping), ``columns`` of the first row, and ``digests`` of its bytes.
+    ``beside``: by kind, digests of files beside it. ``is_naive``: a time has no zone, and none is declared. ``kinds``:
+    Arrow's types of columns, where they have some. ``row_bytes``: of a record in memory, about, where columns are not
+    read. ``not_finite``: by column, keys and values that are NaN or infinite and became null, since JSON has no such
+    numbers.
     """
 
     def __init__(
