@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...state.errors import LandingError
 from ...state.tables.commit import commit_files
@@ -18,6 +19,7 @@ from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.parquet_writer import write_task_file
 from ...state.tables.warehouse import HEADERS, LANDED_SCHEMA, Warehouse
+from .files.columns import LATEST_OFFSET
 
 RECORDS_SCHEMA = LANDED_SCHEMA.append(pa.field("arrival", pa.int64())).append(pa.field("context_offset", pa.int64()))
 """A landed table with the number of every record among those of all topics, and the offset that operators see."""
@@ -45,20 +47,55 @@ class RecordLander:
         """All of ``records``; they are landed once for each call."""
         if last is not None and not len(self.records) and not must:
             return None
+        self._refuse_misfits()
         if last is not None and last.content.partitions != self.partitions:
             expected = f"{last.content.partitions} partitions, as landed before"
             raise LandingError(f"topic {self.topic}", expected, str(self.partitions), "land as many partitions")
         cut_from = {str(p): 0 for p in range(self.partitions)} if last is None else last.content.cut_to
+        if "offset" in self.records.column_names:
+            # At the same offsets they are the same records: what died before is finished by now.
+            if last is not None and not must and last.content.source.get("digest") == self._digest():
+                return None
+            self._refuse_offsets(cut_from)
         counts = np.bincount(self.records["partition"].to_numpy(), minlength=self.partitions)
-        if len(counts) > self.partitions:
-            expected, got = f"partitions below {self.partitions}", str(len(counts) - 1)
-            raise LandingError(f"topic {self.topic}", expected, got, "correct the column partition")
         return LandingPlanRow(
             partitions=self.partitions,
             cut_from=cut_from,
             cut_to=self._ends(cut_from, counts),
             source={"kind": self.kind, "digest": self._digest()},
         )
+
+    def _refuse_misfits(self) -> None:
+        """Raises LandingError where a column has no number, or one of another kind, or a partition is none."""
+        if not len(self.records):
+            return
+        for name, kind in (("partition", "int32"), ("timestamp", "int64 (ms)"), ("offset", "int64")):
+            column = self.records[name] if name in self.records.column_names else None
+            place = f"topic {self.topic}, column {name}"
+            if column is not None and not pa.types.is_integer(column.type):
+                raise LandingError(place, kind, str(column.type), "cast it, of times to milliseconds since 1970")
+            if column is not None and column.null_count:
+                got = f"{column.null_count:,} without"
+                raise LandingError(place, "a number in every record", got, "fill it in, or leave these records out")
+        for least_or_most in pc.min_max(self.records["partition"]).as_py().values():
+            if not 0 <= least_or_most < self.partitions:
+                expected, got = f"partitions below {self.partitions}, and 0 or more", str(least_or_most)
+                raise LandingError(f"topic {self.topic}", expected, got, "correct the column partition")
+
+    def _refuse_offsets(self, begins: Mapping[str, int]) -> None:
+        """Raises LandingError for one that does not rise in its partition, from ``begins`` on."""
+        partition, offset = (self.records[name].to_numpy().astype(np.int64) for name in ("partition", "offset"))
+        order = np.argsort(partition, kind="stable")
+        partition, offset = partition[order], offset[order]
+        before = np.append(0, offset[:-1])
+        is_first = np.append(True, partition[1:] != partition[:-1])
+        least = np.where(is_first, [begins[str(p)] for p in partition.tolist()], before + 1)
+        for n in np.flatnonzero((offset < least) | (offset > LATEST_OFFSET))[:1].tolist():
+            place, got = f"topic {self.topic}, partition {partition[n]}", str(offset[n])
+            is_late = offset[n] > LATEST_OFFSET
+            expected = f"an offset up to {LATEST_OFFSET}" if is_late else f"an offset of {least[n]} or more"
+            next_step = "correct it" if is_late else "sort the records by offset, and leave out what has landed"
+            raise LandingError(place, expected, got, next_step)
 
     def _ends(self, begins: Mapping[str, int], counts: np.ndarray) -> dict[str, int]:
         """The next offset of each partition."""
