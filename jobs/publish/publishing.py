@@ -254,9 +254,11 @@ def _position_of(
         return position
     if asked.after is None:
         _refuse_written(client, to, topic, position)
+    # What was taken back behind the increment that readers have is still with them.
+    as_of = committed.increment if asked.after is None else asked.after
     first = Position(
         committed.pipeline, committed.output.name, committed.ledger_id, topic.id, topic.partitions,
-        as_of=committed.increment, through=asked.after or 0,
+        as_of=as_of, through=asked.after or 0,
     )  # fmt: skip
     if first.through > committed.increment:
         expected, got = f"an increment up to {committed.increment}", str(asked.after)
