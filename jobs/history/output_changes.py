@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from ...state.errors import ConfigError
 from ...state.tables.branch_files import table_names
+from ...state.tables.data_files import conformed
 from ...state.tables.names import TableName
 from ...state.tables.warehouse import RETRACTED_IN, Warehouse
 from .committed_tables import done_row, read_table
@@ -34,6 +35,8 @@ def read_changes(
     changes = [_marked(rows, INSERT)]
     if TableName.retractions(output) in table_names(row.content):
         gone = read_table(warehouse, pipeline, TableName.retractions(output), increment=increment)
+        # Rows that were withdrawn before the output got another column have none of it.
+        gone = conformed(gone, rows.schema.append(gone.schema.field(RETRACTED_IN)))
         # Rows of later increments were never read, and what was withdrawn up to `after` was retracted by an earlier
         # feed.
         seen = pc.and_(pc.less_equal(gone["increment"], after), pc.greater(gone[RETRACTED_IN], after))

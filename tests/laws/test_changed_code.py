@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import pyarrow.compute as pc
 import pytest
 
+from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.code_changes.state_migration import MigrationOptions
 from kstreams_replay.jobs.history.committed_tables import read_changelog
+from kstreams_replay.jobs.history.output_changes import read_changes
 from kstreams_replay.jobs.history.store_reader import read_store
 from kstreams_replay.jobs.topology import (
     Consumed,
@@ -151,6 +153,19 @@ def test_a_fold_that_is_added_is_null_until_the_next_record_and_then_of_what_cam
     assert [value["n"] for value in values] == [1, 2, 1, 3, 1]
     assert values[2]["ms"] is None
     assert values[3]["ms"] == 8
+
+
+def test_changes_of_rows_from_before_and_after_a_fold_was_added_have_its_column(tmp_path):
+    warehouse, value = Warehouse(tmp_path), {"n": 2, "ms": None}
+    for ms, time_ms in ((5, 1), (6, 2)):
+        plant(warehouse, "in", [click(b"a", ms, time_ms)], partitions=1)
+        run(warehouse, totals(n=fold.count()))
+    restore(warehouse, "p", 1)
+    run(warehouse, totals(n=fold.count(), ms=fold.sum("ms")))
+
+    changes = read_changes(warehouse, "p", "totals", after=2).to_pylist()
+
+    assert [(row["change"], row["value"]) for row in changes] == [("retract", value), ("insert", value | {"ms": 6})]
 
 
 def test_a_fold_that_is_left_out_and_comes_back_would_miss_what_came_between_and_is_refused(tmp_path):
