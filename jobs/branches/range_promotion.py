@@ -309,10 +309,9 @@ def _refuse_rows(warehouse: Warehouse, branch: Branch, table: str, range_: Range
     edge = edges.group_by("partition").agg(pl.col("offset").min().alias("edge"))  # where the range begins in it
     later = later.join(edge, on="partition", how="left")
     # Behind the range is a row past its end, or one behind the first row of the range that its key has. A key that has
-    # none yet counts from where the range begins in the partition.
-    later = later.filter((pl.col(TIME) >= range_.to_ms) | (pl.col("offset") > pl.coalesce("first", "edge", -1))).sort(
-        TIME
-    )
+    # none yet counts from where the range begins in the partition; where that has no row from there on, none is behind.
+    is_behind = (pl.col("offset") > pl.coalesce("first", "edge")).fill_null(False)
+    later = later.filter((pl.col(TIME) >= range_.to_ms) | is_behind).sort(TIME)
     if len(later):
         row = later.row(0, named=True)
         window = f", window {row[WINDOW[0]]} to {row[WINDOW[1]]} ms," if WINDOW[0] in row else ""

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from kstreams_replay.jobs.branches.backfill import backfill
@@ -266,3 +267,24 @@ def test_a_window_that_goes_on_behind_the_range_is_refused(warehouse):
     made(warehouse, changed, pipeline="q", name="d")
     promote(warehouse, "d")
     assert counts(warehouse, "q") == AFTER | {11: 6}
+
+
+def test_a_range_in_which_the_pipeline_has_no_row_takes_those_of_the_branch(warehouse):
+    """
+    Where no row is from the range on, none is behind it.
+    """
+
+    def forwarded(*values: str) -> Topology:
+        builder = StreamsBuilder()
+        clicks = builder.stream("clicks", Consumed(Serde.string(), Serde.string()))
+        clicks.filter(pl.col("value").is_in(values)).to("hourly")
+        return builder.build()
+
+    landed = [(b"ok", 10), (b"good", 110), (b"bad", 190), (b"bad", 300)]
+    plant(warehouse, "clicks", [LandedRecord(0, b"k", value, time_ms) for value, time_ms in landed], partitions=1)
+    run(warehouse, "q", forwarded("ok"))
+    made(warehouse, forwarded("ok", "good"), pipeline="q", name="c", from_ms=100, to_ms=200)
+
+    promote(warehouse, "c")
+
+    assert read_newest(warehouse, "q", "hourly")["value"].to_pylist() == ["good"]
