@@ -4,12 +4,13 @@ Owns reading them where they lie. Rule: bytes are decoded by the serdes of the t
 decoded is shown as it is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ...state.errors import ReplayError
+from ...state.tables.out_of_play import exclusions
 from ..graph.nodes import RepartitionNode
 from ..history.history import History
 from ..tape.landed_topic import Landed
@@ -33,7 +34,9 @@ class RecordValues:
 
 
 def values_of(history: History, topology: Topology, record: str) -> RecordValues | None:
-    """Of the landed record behind ``record``; None: no table names it."""
+    """Of the landed record behind ``record``, also of one that was taken out of play since; None: no table names it, or
+    nothing of it is left.
+    """
     named = parse_place(record)
     try:
         for sub in topology.sub_topologies:
@@ -49,12 +52,15 @@ def values_of(history: History, topology: Topology, record: str) -> RecordValues
     except ReplayError:
         return None
     topic, partition, offset = named
+    booked = exclusions(history.warehouse, topic)
+    if any(out.is_erased and (out.partition, out.offset) == (partition, offset) for out in booked):
+        return None
     for sub in topology.readers_of(topic):
         for node in sub.sources:
             if node.topic == topic:
-                landed = Landed.of(history.warehouse, topic)
-                (rows,) = landed.slice(str(partition), offset, offset + 1).chunks(1)
-                return _decoded(record, node, rows.combine_chunks())
+                landed = replace(Landed.of(history.warehouse, topic), excluded={})
+                for rows in landed.slice(str(partition), offset, offset + 1).chunks(1):
+                    return _decoded(record, node, rows.combine_chunks())
     return None
 
 

@@ -4,8 +4,12 @@ import re
 
 import pytest
 
+from kstreams_replay.jobs.branches.erasure import erase
 from kstreams_replay.jobs.explain.explanation import explain
+from kstreams_replay.jobs.explain.record_values import RecordValues, values_of
 from kstreams_replay.jobs.graph.observations import Wait
+from kstreams_replay.jobs.history.exclusions import exclude_records
+from kstreams_replay.jobs.history.history import History
 from kstreams_replay.jobs.topology import (
     Materialized,
     SessionWindows,
@@ -16,6 +20,7 @@ from kstreams_replay.jobs.topology import (
 )
 from kstreams_replay.state.errors import ConfigError, LedgerError
 from kstreams_replay.state.records.keys import Keys
+from kstreams_replay.state.tables.sought import Sought
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.explain.explained import STRING, Tape, by, explained, landed, played, run, said, stream
 from tests.operators.joins.foreign_key_parts import batch_of
@@ -343,6 +348,22 @@ def test_telling_writes_nothing(tmp_path):
     explain(warehouse, "p", counts(), "in:0:1")
 
     assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("is_erased", [False, True])
+def test_a_record_that_was_taken_out_after_it_was_read_is_shown_while_it_is_there(is_erased, tmp_path):
+    """
+    The refusal of a's third record stays, and names it.
+    """
+    warehouse = played(tmp_path, counts(), {"in": README_TAPE})
+    if is_erased:
+        erase(warehouse, ["in"], Sought((b"a",)), "request 4711", by="tests", delete=True)
+    else:
+        exclude_records(warehouse, "in", [(0, 4)], "a test")
+
+    shown = values_of(History(warehouse, "p", counts()), counts(), "in:0:4")
+
+    assert shown == (None if is_erased else RecordValues("in:0:4", 8, "a", "x"))
 
 
 # --- the answer alone ------------------------------------------------------------------------------------------
