@@ -6,6 +6,7 @@ row goes as soon as the stream time of its operator reaches ``waits_until_ms``, 
 """
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import pyarrow as pa
@@ -48,14 +49,15 @@ def counters_of(as_of: AsOf, store: str) -> list[dict[str, Any]]:
 
 
 def parse_key(kind: pa.DataType, text: str) -> pa.Scalar:
-    """The key that ``text`` means: itself, a number, true or false, or JSON for a key of fields. Raises ConfigError."""
+    """The key that ``text`` means: itself, a number, true or false, or JSON for a key of fields, whose times and bytes
+    are as `replay inspect` shows them. Raises ConfigError.
+    """
     serde = Serde.of_type(kind)
     expected = f"a key of type {kind}"
     try:
         value: Any = text
-        if pa.types.is_struct(kind):
-            value = int(text) if serde == Serde.variant() and text.lstrip("-").isdigit() else text
-            value = value if serde == Serde.variant() else json.loads(text)
+        if serde == Serde.variant():
+            value = int(text) if text.lstrip("-").isdigit() else text
         elif pa.types.is_boolean(kind):
             value = {"true": True, "false": False}[text]
         elif pa.types.is_integer(kind):
@@ -72,12 +74,30 @@ def parse_key(kind: pa.DataType, text: str) -> pa.Scalar:
 
 
 def _parsed(serde: Serde, kind: pa.DataType, text: str) -> pa.Scalar:
-    """A decimal, a date or a time as it is shown, a list or a map as JSON. Raises ValueError."""
-    spelled = json.dumps(text.replace(" ", "T", 1)) if pa.types.is_temporal(kind) else text
+    """A decimal, a date or a time as it is shown, fields, a list or a map as JSON. Raises ValueError."""
+    spelled = text
+    if not pa.types.is_decimal(kind):
+        spelled = json.dumps(_as_written(kind, text if pa.types.is_temporal(kind) else json.loads(text)))
     decoded = serde.decode(pa.array([spelled.encode()], pa.binary()))
     if decoded.bad[0]:
         raise ValueError(decoded.reasons[0])
     return decoded.values[0]
+
+
+def _as_written(kind: pa.DataType, shown: Any) -> Any:
+    """What ``shown`` is in JSON as serdes write it. Raises ValueError for a field that is none."""
+    if pa.types.is_struct(kind) and isinstance(shown, dict):
+        types = {field.name: field.type for field in kind}
+        if unknown := sorted(set(shown) - set(types)):
+            raise ValueError(f"no field {unknown[0]}")
+        return {name: _as_written(types[name], value) for name, value in shown.items()}
+    if pa.types.is_list(kind) and isinstance(shown, list):
+        return [_as_written(kind.value_type, value) for value in shown]
+    if pa.types.is_timestamp(kind) and isinstance(shown, str):
+        return shown.replace(" ", "T", 1)
+    if pa.types.is_binary(kind) and isinstance(shown, str):
+        return b64encode(shown.encode()).decode()
+    return shown
 
 
 def equals_key(column: pa.ChunkedArray, wanted: pa.Scalar) -> pa.Array:

@@ -1,9 +1,12 @@
 """A pipeline as it was: by increment, by stream time, by record; as tables and in SQL."""
 
 import re
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
@@ -217,6 +220,13 @@ def test_a_store_is_inspected_with_its_topology_and_by_its_name(history):
         (Serde.boolean(), "true", True),
         (Serde.bytes(), "ab", b"ab"),
         (Serde.json("a string, b long"), '{"a": "x", "b": 1}', {"a": "x", "b": 1}),
+        (AnySerde.of_type(pa.decimal128(5, 2)), "1.50", Decimal("1.50")),
+        (AnySerde.of_type(pa.timestamp("us")), "2024-01-02 03:04:05", datetime(2024, 1, 2, 3, 4, 5)),
+        (Serde.json("d decimal(5,2)"), '{"d": "1.50"}', {"d": Decimal("1.50")}),
+        (Serde.json("d date"), '{"d": "2024-01-02"}', {"d": date(2024, 1, 2)}),
+        (AnySerde.of_type(pa.struct([("t", pa.timestamp("us"))])), '{"t": "2024-01-02 03:04:05"}', {"t": datetime(2024, 1, 2, 3, 4, 5)}),
+        (Serde.json("s struct<b: binary>"), '{"s": {"b": "ab"}}', {"s": {"b": b"ab"}}),
+        (Serde.json("l array<decimal(5,2)>"), '{"l": ["1.50"]}', {"l": [Decimal("1.50")]}),
     ],
 )
 def test_a_key_is_text_that_its_serde_reads(serde: AnySerde, text, key):
@@ -228,6 +238,9 @@ def test_a_text_that_is_no_key_is_refused():
         parse_key(Serde.long().arrow_type, "ann")
     with pytest.raises(ConfigError, match="key: expected a key of type bool, got 'yes'"):
         parse_key(Serde.boolean().arrow_type, "yes")
+    for text in ("5", '{"a": "x"}', '{"b": 1}', '{"a": 1'):
+        with pytest.raises(ConfigError, match="key: expected a key of type struct<a: int64>, got "):
+            parse_key(Serde.json("a long").arrow_type, text)
 
 
 def waiting() -> Topology:
