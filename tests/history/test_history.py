@@ -224,7 +224,11 @@ def test_a_store_is_inspected_with_its_topology_and_by_its_name(history):
         (AnySerde.of_type(pa.timestamp("us")), "2024-01-02 03:04:05", datetime(2024, 1, 2, 3, 4, 5)),
         (Serde.json("d decimal(5,2)"), '{"d": "1.50"}', {"d": Decimal("1.50")}),
         (Serde.json("d date"), '{"d": "2024-01-02"}', {"d": date(2024, 1, 2)}),
-        (AnySerde.of_type(pa.struct([("t", pa.timestamp("us"))])), '{"t": "2024-01-02 03:04:05"}', {"t": datetime(2024, 1, 2, 3, 4, 5)}),
+        (
+            AnySerde.of_type(pa.struct([("t", pa.timestamp("us"))])),
+            '{"t": "2024-01-02 03:04:05"}',
+            {"t": datetime(2024, 1, 2, 3, 4, 5)},
+        ),
         (Serde.json("s struct<b: binary>"), '{"s": {"b": "ab"}}', {"s": {"b": b"ab"}}),
         (Serde.json("l array<decimal(5,2)>"), '{"l": ["1.50"]}', {"l": [Decimal("1.50")]}),
     ],
