@@ -1,5 +1,6 @@
 """What the rows of a table have to have, so that a topic may read them where they lie: else nothing is registered."""
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,8 +9,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 
+from kstreams_replay.jobs.landing.lake import registering
 from kstreams_replay.jobs.landing.landing_rules import DAY_MS
 from kstreams_replay.state.errors import LandingError
+from kstreams_replay.state.tables.files_in_place import files_in_place
+from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.file_folders import NOON, dies
 from tests.landing.lake_tables import START_MS, Row, bronze, in_order, land, records_of, rows, spark_rows
 
@@ -189,8 +193,27 @@ def test_times_of_96_bits_are_warned_of(warehouse, lake):
     assert "6 of 6 records" in warning
 
 
+@pytest.mark.parametrize(("nulls", "read"), [("0", 0), ("1", 1), ("null", 1)])
+def test_times_of_96_bits_are_read_only_where_the_tables_log_does_not_say_them(
+    warehouse, lake, nulls, read, monkeypatch
+):
+    """Else a thousand files of Spark would cost what their rows cost."""
+    write_int96(lake, spark_rows(Row(0, offset, 1_767_258_000_000 + offset, b"k", b"v") for offset in range(6)))
+    [log] = (lake / "_delta_log").glob("*.json")
+    log.write_text(re.sub(r'(nullCount.*?\\"timestamp\\":)0', rf"\g<1>{nulls}", log.read_text()))
+    times_read, with_times = [], registering._with_times
+    monkeypatch.setattr(registering, "_with_times", lambda *one: times_read.append(one) or with_times(*one))
+
+    assert land(warehouse, lake, in_place=True).records == 6
+
+    assert len(times_read) == read
+    last = LandingLedger(warehouse.landing_ledger("clicks")).last_done()
+    [file] = files_in_place(warehouse, "clicks", last)
+    assert file.bounds["timestamp"] == (1_767_258_000_000, 1_767_258_000_005)
+
+
 def write_int96(lake: Path, table: pa.Table) -> None:
-    """A Delta table of one file, as Spark wrote times before its version 3."""
+    """A Delta table of one file, with times as Spark writes them."""
     write_deltalake(str(lake), table)
     [file], [log] = lake.glob("*.parquet"), (lake / "_delta_log").glob("*.json")
     before = file.stat().st_size

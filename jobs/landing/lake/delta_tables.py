@@ -8,6 +8,7 @@ reader feature that is not known here is refused by its name.
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
@@ -124,7 +125,9 @@ def _files(table: DeltaTable, columns: TableColumns, uri: str, *, has_vectors: b
         bounds: dict[str, tuple[Any, Any]] = {}
         for column, physical in paths.items():
             least, most = row.get(f"min.{physical}"), row.get(f"max.{physical}")
-            if isinstance(least, int | str) and isinstance(most, int | str):
+            # Of times only where every row has one, which is what footers do not say of 96 bits.
+            kinds = (int, str, datetime) if row.get(f"null_count.{physical}") == 0 else (int, str)
+            if isinstance(least, kinds) and isinstance(most, kinds):
                 bounds[column] = least, most
         prefix = "partition."
         constants = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
@@ -139,11 +142,12 @@ def _name(uri: str, path: str) -> str:
 
 
 def _leaves(columns: tuple[TableColumn, ...], name: str = "", physical: str = "") -> Iterator[tuple[str, str]]:
-    """(a.b, its path in statistics) of columns of integers and text."""
+    """(a.b, its path in statistics) of columns of integers, text and times."""
     for column in columns:
-        if pa.types.is_integer(column.kind) or pa.types.is_string(column.kind):
+        kind = column.kind
+        if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_timestamp(kind):
             yield f"{name}{column.name}", f"{physical}{column.physical[0]}"
-        elif pa.types.is_struct(column.kind):
+        elif pa.types.is_struct(kind):
             yield from _leaves(column.within, f"{name}{column.name}.", f"{physical}{column.physical[0]}.")
 
 

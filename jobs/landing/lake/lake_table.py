@@ -14,8 +14,8 @@ from .kept_paths import own_name, refuse_elsewhere
 from .table_columns import TableColumns
 
 Bounds = Mapping[str, tuple[Any, Any]]
-"""Column (a.b: field b of a) to a least and a largest value of it in a file, which none of its rows is beyond; of
-columns of integers and text. Some may be missing.
+"""Column (a.b: field b of a) to a least and a largest value of it in a file, which none of its rows is beyond.
+They are of columns of integers and text, and of times where every row has one. Some may be missing.
 """
 
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import Any, NoReturn
 
@@ -169,6 +170,8 @@ class Registering:
         registered = self._file(file, records, partition, offsets, how)
         # `record_idle` takes the bound for the newest time, which a deleted row may have had.
         times = None if file.deleted is not None else _times(stored, groups, columns["timestamp"], how.unit)
+        if times is None and file.deleted is None:
+            times = _times_of_log(file.bounds.get(str(self.mapping.timestamp)))
         if times is None or times[1] > LATEST_MS or not _has_types(groups, columns.get("timestamp_type")):
             yield from self._with_times([registered])
         else:
@@ -358,6 +361,17 @@ def _has_types(groups: Sequence[pq.RowGroupMetaData], path: str | None) -> bool:
     if isinstance(least, str):
         return least == most and least.lower() in WORDS_OF_TIMESTAMP_TYPES
     return min(TYPES_OF_TIMESTAMPS) <= int(least) and int(most) <= max(TYPES_OF_TIMESTAMPS)
+
+
+def _times_of_log(known: tuple[Any, Any] | None) -> tuple[int, int] | None:
+    """Bounds of times in ms as the table's log has them; None: it has none. Spark writes times of 96 bits, of which
+    footers have no bounds.
+    """
+    if known is None or not isinstance(known[0], datetime):
+        return None
+    epoch = datetime.fromtimestamp(0, UTC)
+    least, most = ((end.replace(tzinfo=end.tzinfo or UTC) - epoch) // timedelta(milliseconds=1) for end in known)
+    return least, most
 
 
 def _times(stored: pa.Schema, groups: Sequence[pq.RowGroupMetaData], path: str, unit: str) -> tuple[int, int] | None:
