@@ -160,6 +160,20 @@ def test_a_time_without_a_zone_is_ordered_by_its_instant_in_the_declared_zone(wa
     assert values(warehouse) == [b"a", b"b"]
 
 
+@pytest.mark.parametrize("kind", [pa.date32(), pa.date64()])
+def test_a_day_is_ordered_by_its_begin_in_the_declared_zone(warehouse, tmp_path, kind):
+    """In Berlin, the first of January begins at 23:00Z of the day before."""
+    (tmp_path / "in").mkdir()
+    began = 1_767_222_000_000
+    utc, day = pa.array([began + 1, began - 1]).cast(pa.timestamp("ms", "UTC")), pa.array(["2026-01-01"])
+    pq.write_table(pa.table({"t": utc, "v": ["c", "a"]}), tmp_path / "in/1.parquet")
+    pq.write_table(pa.table({"t": day.cast(pa.date32()).cast(kind), "v": ["b"]}), tmp_path / "in/2.parquet")
+
+    land(warehouse, tmp_path / "in", value="v", order_by=["t"], zone="Europe/Berlin")
+
+    assert values(warehouse) == [b"a", b"b", b"c"]
+
+
 @pytest.mark.parametrize(
     ("cell", "mapping", "reason"),
     [

@@ -127,6 +127,52 @@ def test_naive_times_are_of_the_zone(warehouse, tmp_path):
     assert landed(warehouse, "columns", "timestamp") == [(ms,) for _, ms in BERLIN]
 
 
+@pytest.mark.parametrize("kind", [pa.date32(), pa.date64()])
+def test_a_day_begins_in_the_zone_whatever_has_it(warehouse, tmp_path, kind):
+    """23:00Z of the day before in winter, 22:00Z in summer."""
+    days = ["2026-01-01", "2026-07-01"]
+    texts = write(tmp_path / "texts", {"a.csv": "\n".join(["t", *days])})
+    (tmp_path / "columns").mkdir()
+    pq.write_table(pa.table({"t": pa.array(days).cast(pa.date32()).cast(kind)}), tmp_path / "columns" / "a.parquet")
+
+    for name, zone in (("there", "Europe/Berlin"), ("utc", None)):
+        land(warehouse, texts, topic=f"texts-{name}", timestamp_unit="iso", zone=zone)
+        land(warehouse, tmp_path / "columns", topic=f"columns-{name}", zone=zone)
+
+    there, utc = [(1_767_222_000_000,), (1_782_856_800_000,)], [(1_767_225_600_000,), (1_782_864_000_000,)]
+    for name in ("texts", "columns"):
+        assert landed(warehouse, f"{name}-there", "timestamp") == there
+        assert landed(warehouse, f"{name}-utc", "timestamp") == utc
+
+
+def test_a_day_whose_midnight_never_was_is_a_bad_row(warehouse, tmp_path):
+    """
+    Clocks in Beirut go from 00:00 to 01:00.
+    """
+    (tmp_path / "in").mkdir()
+    days = pa.array(["2026-03-29", "2026-03-30"]).cast(pa.date32())
+    pq.write_table(pa.table({"t": days}), tmp_path / "in" / "a.parquet")
+
+    land(warehouse, tmp_path / "in", zone="Asia/Beirut", rules=HALF)
+
+    assert landed(warehouse, "t", "timestamp") == [(1_774_818_000_000,)]
+    [letter] = landed_dead_letters(warehouse, "t").to_pylist()
+    assert letter["line"] == 1
+    assert letter["reason"].startswith("expected a time in Asia/Beirut, got ")
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_the_first_record_says_that_a_day_is_of_no_zone(tmp_path, zone):
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"t": pa.array(["2026-01-01"]).cast(pa.date32())}), tmp_path / "in" / "a.parquet")
+    source = FileSource(tmp_path / "in", "parquet", timestamp="t", zone=zone)
+
+    first = first_record(source, find_files(source, "t").files)
+
+    assert first is not None
+    assert first.is_naive == (zone is None)
+
+
 def test_a_zone_changes_no_times_of_another(warehouse, tmp_path):
     (tmp_path / "in").mkdir()
     times = pa.array([1_767_268_800_000_000], pa.timestamp("us", "UTC"))

@@ -301,25 +301,32 @@ def _int64(values: pa.Array) -> pa.Array | None:
     return None if b"x" in text or b"X" in text else numbers
 
 
+def is_local(kind: pa.DataType) -> bool:
+    """Are these times, or days that begin, of no zone?"""
+    return bool(pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None))
+
+
+def _date_ms(days: pa.Array) -> list[int | None]:
+    return _divided(days, 1, 86_400_000 if pa.types.is_date32(days.type) else 1)
+
+
 def times_ms(values: Sequence[Any] | pa.Array, unit: str, zone: str | None = None) -> np.ndarray:
     """Record times as int64 milliseconds. An Arrow array of timestamps or dates ignores ``unit``. ``zone``: of times
     that have none, None: UTC. Of a time that came twice the first counts; one that never was fits no row.
     """
     if isinstance(values, pa.Array):
         kind = values.type
-        if pa.types.is_timestamp(kind) and kind.tz is None and zone is not None:
+        if zone is not None and is_local(kind):
             here = ZoneInfo(zone)
-            local = _temporal_numbers(values) or ()
+            local = _date_ms(values) if pa.types.is_date(kind) else _temporal_numbers(values) or ()
             return _as_int64(each(local, f"a time in {zone}", lambda ms: instant_ms(_LOCAL_EPOCH + ms * _MS, here)))
         if pa.types.is_timestamp(kind):
             # Seconds are multiplied, which may overflow 64 bits without a word in NumPy; Python's ints name the row.
             if values.null_count == 0 and kind.unit != "s":
                 return np.asarray(values.view(pa.int64())) // _TO_MS[kind.unit][1]
             unit, values = "ms", _temporal_numbers(values)
-        elif pa.types.is_date64(kind):
-            unit, values = "ms", _divided(values, 1)
-        elif pa.types.is_date32(kind):
-            unit, values = "ms", [None if day is None else day * 86_400_000 for day in listed(values)]
+        elif pa.types.is_date(kind):
+            unit, values = "ms", _date_ms(values)
         elif pa.types.is_signed_integer(kind) and values.null_count == 0 and unit in ("ms", "us", "ns"):
             return np.asarray(values.cast(pa.int64())) // _TO_MS[unit][1]
         elif is_text(kind) and values.null_count == 0 and unit in ("ms", "us", "ns"):
@@ -541,8 +548,8 @@ def _as_int64(values: Sequence[int]) -> np.ndarray:
 def is_naive(values: Sequence[Any] | pa.Array, unit: str) -> bool:
     """Are these times, or the first of them, of no zone?"""
     if isinstance(values, pa.Array):
-        if pa.types.is_timestamp(values.type):
-            return values.type.tz is None
+        if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
+            return is_local(values.type)
         values = values.slice(0, 1).to_pylist() if unit == "iso" else ()
     if unit != "iso" or not len(values) or not isinstance(values[0], str):
         return False
@@ -553,7 +560,7 @@ def _time_ms(value: Any, unit: str, there: ZoneInfo | None) -> int:
     if isinstance(value, datetime):
         return instant_ms(value, there)
     if isinstance(value, date):
-        return _date_days(value) * 86_400_000
+        return instant_ms(datetime(value.year, value.month, value.day), there)
     if unit == "iso":
         return instant_ms(datetime.fromisoformat(value), there)
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal | JsonNumber):

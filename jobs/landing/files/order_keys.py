@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from .columns import JsonNumber, each, instant_ms, listed, of_column
+from .columns import JsonNumber, each, instant_ms, is_local, listed, of_column
 
 _NUMBER_TEXT = re.compile(r"\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
 _TIME_TEXT = re.compile(
@@ -29,7 +29,6 @@ _OPPOSITE = bytes(range(255, -1, -1))
 _BIAS = 1 << 63
 _NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY_NS = 86_400_000_000_000
-_EPOCH = datetime(1970, 1, 1)
 
 
 def order_keys(
@@ -67,7 +66,7 @@ def _comparable(values: Sequence[Any] | pa.Array, there: ZoneInfo | None) -> Seq
         if unit is not None:
             whole = values.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_pylist()
             nanoseconds = [None if number is None else _Nanoseconds(number * unit) for number in whole]
-            if there is None or not pa.types.is_timestamp(kind) or kind.tz is not None:
+            if there is None or not is_local(kind):
                 return nanoseconds
             return each(nanoseconds, "a time of its zone, and no null", lambda ns: _local_ns(ns, there))
     return listed(values)
@@ -92,7 +91,7 @@ class _Key:
         if isinstance(value, datetime):
             return _whole(instant_ms(value, self.there) * 1_000_000 + value.microsecond % 1_000 * 1_000, 0)
         if isinstance(value, date):
-            return _whole((value.toordinal() - _EPOCH.toordinal()) * _DAY_NS, 0)
+            return _whole(instant_ms(datetime(value.year, value.month, value.day), self.there) * 1_000_000, 0)
         if isinstance(value, str):
             if self.unit == "iso" or (self.unit is None and _TIME_TEXT.fullmatch(value)):
                 return _number(_text_ns(value, self.there))
