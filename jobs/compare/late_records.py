@@ -22,7 +22,6 @@ from ...state.tables.names import DROPPED, TableName
 from ...state.tables.warehouse import DROPPED_SCHEMA
 from ..graph.graph import Node
 from ..graph.nodes import RepartitionNode
-from ..graph.windows import TimeWindows
 from .case import Case
 from .sides import digests
 
@@ -136,7 +135,8 @@ class LateRecords:
         start, end = self.numbers("window_start_ms"), self.numbers("window_end_ms")
         nodes = self.case.output.topology.graph.nodes
         names = self.rows["node"].to_numpy()
-        is_open_ended = np.array([isinstance(nodes[name].windowed_by, TimeWindows) for name in names], np.bool_)
+        windows = [nodes[name].windowed_by for name in names]
+        is_open_ended = np.array([each is not None and each.kind == "time" for each in windows], np.bool_)
         # The end of a time window is exclusive, so a record is late from end + grace on. The end of a session or a
         # sliding window, and a single time, is inclusive: there it is late a millisecond later.
         closes: np.ndarray = np.where(start < 0, self.numbers("record_time_ms"), end) + wait + ~is_open_ended

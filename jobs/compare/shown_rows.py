@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from ...state.tables.branch_files import table_files
 from ...state.tables.data_files import DataFile, read_rows
 from ...state.tables.warehouse import LANDED_SCHEMA, WINDOW
+from ..graph.day_windows import DayWindows
 from .case import Case
 from .sides import Side
 
@@ -60,7 +61,6 @@ def _ours(case: Case, rows: np.ndarray) -> Shown:
 def _theirs(case: Case, rows: np.ndarray) -> Shown:
     output = case.output
     schema = pa.schema([LANDED_SCHEMA.field(name) for name in ("partition", "offset", "key", "value")])
-    length = int(case.ours.end[0] - case.ours.start[0]) if len(case.ours) else 0  # of all windows but sessions
     shown = {}
     for row, read in _read(case.theirs, rows, case.landed.path, case.landed.files, schema):
         keys, values = (
@@ -68,7 +68,7 @@ def _theirs(case: Case, rows: np.ndarray) -> Shown:
         )
         (key,), window = output.key_serde.to_python(keys.values), None
         if output.windows is not None and key is not None:
-            end = key.window_end_ms if output.has_ends else key.window_start_ms + length
+            end = key.window_end_ms if output.has_ends else _end_of(case, key.window_start_ms)
             key, window = key.key, (key.window_start_ms, end)
         (value,) = output.value_serde.to_python(values.values)
         if keys.bad[0]:
@@ -77,6 +77,17 @@ def _theirs(case: Case, rows: np.ndarray) -> Shown:
             value = read["value"].as_py()
         shown[row] = _row(case.theirs, row, key, window, value)
     return shown
+
+
+def _end_of(case: Case, start_ms: int) -> int:
+    """Of a window whose end is in no bytes: as ours has it; of days, whose lengths differ, as the zone's clocks do."""
+    same = np.flatnonzero(case.ours.start == start_ms)
+    if len(same):
+        return int(case.ours.end[same[0]])
+    windows = next((node.windowed_by for node in case.output.above if node.windowed_by is not None), None)
+    if isinstance(windows, DayWindows):
+        return int(windows.listing().bounds_at(np.array([start_ms]))[1][0])
+    return start_ms + (int(case.ours.end[0] - case.ours.start[0]) if len(case.ours) else 0)
 
 
 def _read(

@@ -3,6 +3,8 @@
 import json
 import struct
 import zlib
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -43,11 +45,14 @@ def session(key: bytes, start_ms: int, end_ms: int) -> bytes:
     return key + long(end_ms) + long(start_ms)
 
 
-def windowed_counts() -> Topology:
+TEN_SECONDS = TimeWindows.of_size("10s")
+
+
+def windowed_counts(windows: Any = TEN_SECONDS) -> Topology:
     """Of the example that was run on a real broker (docs/compare.md): windows of 10 s, grace 0."""
     builder = StreamsBuilder()
     records = builder.stream("in", Consumed(Serde.string(), Serde.string()))
-    records.group_by_key().windowed_by(TimeWindows.of_size("10s")).count().to_stream().to("out")
+    records.group_by_key().windowed_by(windows).count().to_stream().to("out")
     return builder.build()
 
 
@@ -96,6 +101,39 @@ def test_what_a_restart_lets_in_replaces_the_right_count_with_a_wrong_one(wareho
         "began again at -1 between in:0:3 and in:0:4"
     )
     assert [(each.after, each.before, each.records, each.place) for each in found.restarts] == [(3, 4, 1, "0:4")]
+
+
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize("windows", [TimeWindows.of_size("24h"), TimeWindows.of_days(zone="UTC")])
+def test_a_window_of_a_day_closes_at_its_end(windows, warehouse):
+    """
+    A record at the end of the day, and none later, made a's second one late.
+    """
+    inputs = [(b"a", b"x", 1), (b"z", b"x", DAY), (b"a", b"x", 2), (b"z", b"x", DAY + 5)]
+    live = [
+        (at(b"a", 0), long(1), 1), (at(b"z", DAY), long(1), DAY), (at(b"a", 0), long(1), 2),
+        (at(b"z", DAY), long(1), DAY + 5),
+    ]  # fmt: skip
+
+    found = compared(warehouse, windowed_counts(windows), inputs, live, form="events", no_trials=True)
+
+    assert [(each.after, each.before) for each in found.restarts] == [(1, 2)]
+
+
+def test_a_day_on_which_clocks_are_put_forward_ends_an_hour_early(warehouse):
+    """
+    What production alone has ends there, too; on the next day our side has a window.
+    """
+    midnights = ("03-30T00:00+01:00", "03-31T00:00+01:00", "04-01T00:00+02:00", "04-02T00:00+02:00")
+    days = [int(datetime.fromisoformat(f"2024-{midnight}").timestamp() * 1000) for midnight in midnights]
+    inputs = [(b"a", b"x", days[0]), (b"a", b"x", days[2])]
+    live = [(at(b"b", day), long(1), day) for day in days[:3]]
+
+    found = compared(warehouse, windowed_counts(TimeWindows.of_days(zone="Europe/Oslo")), inputs, live, form="events")
+
+    assert {each.window for each in found.first if each.key == "b"} == set(pairwise(days))
 
 
 def test_never_restarted_production_equals_its_rules(warehouse):
