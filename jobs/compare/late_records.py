@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...state.buffers import float_bits
+from ...state.buffers import float_bits, is_valid
 from ...state.records.drop_reasons import DropReason
 from ...state.tables.branch_files import landed_files, table_files
 from ...state.tables.data_files import DataFile, read_rows
@@ -86,10 +86,10 @@ class LateRecords:
             if not len(here):
                 continue
             rows = read_rows(path, [file], schema)
-            known = rows["offset"].to_numpy()
-            at = np.minimum(np.searchsorted(known, offsets[here]), max(len(known) - 1, 0))
-            here, at = here[known[at] == offsets[here]], at[known[at] == offsets[here]]
-            keys = source.shape.key.decode(rows["key"].take(pa.array(at)).combine_chunks())
+            # By value: another engine may have rearranged the rows of a landed table's file.
+            at = pc.index_in(pa.array(offsets[here]), value_set=rows["offset"].combine_chunks())
+            here = here[is_valid(at)]
+            keys = source.shape.key.decode(rows["key"].take(at.drop_null()).combine_chunks())
             key_digests[here] = digests(float_bits(keys.values))
         return key_digests
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from kstreams_replay.jobs.compare.comparison import Comparison, compare
 from kstreams_replay.jobs.execution.task_run import LocalRunner
@@ -134,6 +135,18 @@ def test_a_day_on_which_clocks_are_put_forward_ends_an_hour_early(warehouse):
     found = compared(warehouse, windowed_counts(TimeWindows.of_days(zone="Europe/Oslo")), inputs, live, form="events")
 
     assert {each.window for each in found.first if each.key == "b"} == set(pairwise(days))
+
+
+def test_a_record_that_a_restart_let_in_is_found_in_a_file_that_was_rearranged(warehouse):
+    inputs = [(key, b"x", time_ms) for key, time_ms in ((b"c", 1_000), (b"d", 1_001), (b"a", 100_000), (b"b", 2_000))]
+    live = [(at(key, time_ms // 10_000 * 10_000), long(1), time_ms) for key, _, time_ms in inputs]
+    compared(warehouse, windowed_counts(), inputs, live)
+    DeltaTable(warehouse.landed("in")).optimize.z_order(["key"])
+    plant(warehouse, "in", [LandedRecord(0, b"e", b"x", 200_000)], partitions=1)  # from here on those files count
+
+    found = compare(warehouse, windowed_counts(), "out", with_topic="live", pipeline="p", no_trials=True)
+
+    assert [(each.after, each.before) for each in found.restarts] == [(2, 3)]
 
 
 def test_never_restarted_production_equals_its_rules(warehouse):
