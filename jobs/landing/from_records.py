@@ -65,6 +65,10 @@ class RecordLander:
             source={"kind": self.kind, "digest": self._digest()},
         )
 
+    def has(self, plan: LandingPlanRow) -> bool:
+        """Whether a plan is of these records."""
+        return bool(plan.source.get("digest") == self._digest())
+
     def _refuse_misfits(self) -> None:
         """Raises LandingError where a column has no number, or one of another kind, or a partition is none."""
         if not len(self.records):

@@ -76,15 +76,36 @@ def test_offsets_that_rise_in_each_partition_land_in_any_order_of_the_partitions
     assert report.cut_to == {0: 5, 1: 11}
 
 
-def test_records_whose_landing_died_are_finished_and_do_not_land_twice_where_they_have_offsets(warehouse, monkeypatch):
+DIES = {
+    "before its commit": "kstreams_replay.jobs.landing.from_records.commit_files",
+    "behind it": "kstreams_replay.jobs.landing.landing.find_implausible",
+}
+
+
+@pytest.mark.parametrize("offsets", [[5], None])
+@pytest.mark.parametrize("death", DIES)
+def test_records_whose_landing_died_are_finished_and_land_once(warehouse, offsets, death, monkeypatch):
+    given = at(5) if offsets else at(5).drop_columns("offset")
     with monkeypatch.context() as patch:
-        patch.setattr("kstreams_replay.jobs.landing.from_records.commit_files", None)
+        patch.setattr(DIES[death], None)
         with pytest.raises(TypeError):
-            land_records(warehouse, "clicks", at(5))
+            land_records(warehouse, "clicks", given)
 
-    report = land_records(warehouse, "clicks", at(5))
+    report = land_records(warehouse, "clicks", given)
 
-    assert (report.increments, landed(warehouse, "clicks", "offset")) == ((1,), [(5,)])
+    assert (report.increments, landed(warehouse, "clicks", "offset")) == ((1,), [(5,)] if offsets else [(0,)])
+
+
+def test_other_records_than_those_of_a_landing_that_had_committed_land_behind_them(warehouse, monkeypatch):
+    given = at(5).drop_columns("offset")
+    with monkeypatch.context() as patch:
+        patch.setattr(DIES["behind it"], None)
+        with pytest.raises(TypeError):
+            land_records(warehouse, "clicks", given)
+
+    report = land_records(warehouse, "clicks", pa.concat_tables([given, given]))
+
+    assert (report.increments, landed(warehouse, "clicks", "offset")) == ((1, 2), [(0,), (1,), (2,)])
 
 
 ONE = {"partition": pa.array([0]), "timestamp": pa.array([1]), "key": [b"k"], "value": [b"v"]}
