@@ -174,8 +174,12 @@ def parquet_file(source: FileSource, name: str, digests: PartDigests | None = No
             if dictionaries := _dictionaries(parquet):
                 # Arrow casts a dictionary to the type that it had in memory, and refuses the file for one text that is
                 # not UTF-8. One that is asked for is read as it lies there, and its rows are judged one by one.
-                whole.seek(0)
-                parquet = pq.ParquetFile(whole, read_dictionary=dictionaries, coerce_int96_timestamp_unit="us")
+                parquet = pq.ParquetFile(
+                    whole,
+                    metadata=parquet.metadata,
+                    read_dictionary=dictionaries,
+                    coerce_int96_timestamp_unit="us",
+                )
             yield parquet
         except (pa.ArrowInvalid, OSError) as error:
             raise LandingError(
