@@ -53,7 +53,7 @@ class RecordLander:
             raise LandingError(f"topic {self.topic}", expected, str(self.partitions), "land as many partitions")
         cut_from = {str(p): 0 for p in range(self.partitions)} if last is None else last.content.cut_to
         if "offset" in self.records.column_names:
-            # At the same offsets they are the same records: what died before is finished by now.
+            # At the same offsets they are the same records, which the last call has landed.
             if last is not None and not must and last.content.source.get("digest") == self._digest():
                 return None
             self._refuse_offsets(cut_from)

@@ -160,13 +160,18 @@ def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
     return each(items, "each key of a map once", lambda value: _formed(value, values.type))
 
 
+def is_list(kind: pa.DataType) -> bool:
+    """Is it one of Arrow's lists, of any length, long, or of a fixed length?"""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
 def with_leaves(kind: pa.DataType, of: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
     """``kind`` with the types of its values, however deep in lists, maps and structs, replaced by what ``of`` gives."""
     if pa.types.is_map(kind):
         return pa.map_(with_leaves(kind.key_type, of), with_leaves(kind.item_type, of))
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(with_leaves(field.type, of)) for field in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_list(kind):
         field = kind.value_field.with_type(with_leaves(kind.value_type, of))
         if pa.types.is_fixed_size_list(kind):
             return pa.list_(field, kind.list_size)

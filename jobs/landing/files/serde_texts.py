@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ....state.errors import ConfigError
 from ....state.serdes.json_text.json_schema import parse_schema, type_text
 from ....state.serdes.json_text.json_writer import json_texts
-from .columns import BadValue, BadValuesError, is_text, is_text_or_bytes
+from .columns import BadValue, BadValuesError, is_list, is_text, is_text_or_bytes
 
 
 def has_own_text(kind: pa.DataType) -> bool:
@@ -46,7 +46,7 @@ def _can_be(kind: pa.DataType, wanted: pa.DataType) -> bool:
             _can_be(kind.field(field.name).type, field.type) for field in wanted if _has(kind, field.name)
         )
     if pa.types.is_list(wanted):
-        return _is_list(kind) and _can_be(kind.value_type, wanted.value_type)
+        return is_list(kind) and _can_be(kind.value_type, wanted.value_type)
     if pa.types.is_map(wanted):
         return pa.types.is_map(kind) and is_text(kind.key_type) and _can_be(kind.item_type, wanted.item_type)
     if is_text(kind) and pa.types.is_temporal(wanted):
@@ -58,10 +58,6 @@ def _can_be(kind: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _has(kind: pa.StructType, name: str) -> bool:
     return bool(kind.get_field_index(name) >= 0)
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _is_number(kind: pa.DataType) -> bool:
