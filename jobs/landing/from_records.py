@@ -7,6 +7,7 @@ digest of the records, so that what an unfinished landing left behind is only fi
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class RecordLander:
         cut_from = {str(p): 0 for p in range(self.partitions)} if last is None else last.content.cut_to
         if "offset" in self.records.column_names:
             # At the same offsets they are the same records, which the last call has landed.
-            if last is not None and not must and last.content.source.get("digest") == self._digest():
+            if last is not None and not must and last.content.source.get("digest") == self._digest:
                 return None
             self._refuse_offsets(cut_from)
         counts = np.bincount(self.records["partition"].to_numpy(), minlength=self.partitions)
@@ -62,12 +63,12 @@ class RecordLander:
             partitions=self.partitions,
             cut_from=cut_from,
             cut_to=self._ends(cut_from, counts),
-            source={"kind": self.kind, "digest": self._digest()},
+            source={"kind": self.kind, "digest": self._digest},
         )
 
     def has(self, plan: LandingPlanRow) -> bool:
         """Whether a plan is of these records."""
-        return bool(plan.source.get("digest") == self._digest())
+        return bool(plan.source.get("digest") == self._digest)
 
     def _refuse_misfits(self) -> None:
         """Raises LandingError where a column has no number, or one of another kind, or a partition is none."""
@@ -112,7 +113,7 @@ class RecordLander:
 
     def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
         """Commit the records. Raises LandingError when they are not those of the plan."""
-        if row.content.source["digest"] != self._digest():
+        if row.content.source["digest"] != self._digest:
             expected = f"the records of the unfinished increment {row.increment}"
             raise LandingError(f"topic {self.topic}", expected, "others", "land those again first")
         directory = self.warehouse.landed(self.topic)
@@ -151,6 +152,7 @@ class RecordLander:
             RECORDS_SCHEMA
         )
 
+    @cached_property
     def _digest(self) -> str:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.records.schema) as writer:
