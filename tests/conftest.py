@@ -26,7 +26,7 @@ from tests.once_a_run import run_folder
 from tests.quick_java import QUICK_JAVA
 from tests.quick_python import keep_bytecode
 from tests.ratchet import CpuSeconds, Durations
-from tests.sampling import SEED_VARIABLE, in_the_sample, is_nightly, seed, takes_long, tier
+from tests.sampling import SEED_VARIABLE, is_nightly, played, seed, takes_long, tier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,7 +105,7 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Group tests by the program they need, leave nightly ones out of other tiers, and begin with what takes long.
+    """Group tests by the program they need, leave out what the tier does not play, and begin with what takes long.
 
     A name with an address of memory is another one in every process, so that neither xdist nor the sample knows it.
     """
@@ -118,10 +118,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(group))
         if item.path.parent.name in PIPELINES:
             item.add_marker(pytest.mark.slow)
-    if not is_nightly():
-        kept = in_the_sample(items)
-        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-        items[:] = [item for item in items if item in kept]
+    kept = played(items)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
     items.sort(key=_when)
 
 
@@ -136,7 +135,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How to play again what failed."""
     failed = [report.nodeid.partition("@")[0] for report in terminalreporter.stats.get("failed", [])]
     if failed:
-        variables = f"REPLAY_TIER=nightly {SEED_VARIABLE}={seed()} " if is_nightly() else ""
+        variables = f"REPLAY_TIER=whole {SEED_VARIABLE}={seed()} " if is_nightly() else ""
         terminalreporter.section("again", sep="=")
         terminalreporter.line(f"{variables}.venv/bin/python -m pytest {shlex.join(dict.fromkeys(failed))}")
 

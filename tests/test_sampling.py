@@ -43,7 +43,7 @@ def test_the_same_names_give_the_same_sample_in_any_process():
     assert sample_of(["b", "a", "c"], share=2) == ["b", "c"]
 
 
-def test_a_run_plays_the_sample_and_the_nightly_tier_all(monkeypatch):
+def test_the_default_tier_has_the_sample_of_a_list_and_the_nightly_tier_all(monkeypatch):
     monkeypatch.setenv(TIER_VARIABLE, "default")
     default, few = sampled(range(40)), examples(400)
     monkeypatch.setenv(TIER_VARIABLE, "nightly")
@@ -91,29 +91,30 @@ def test_long(): ...
 """
 
 
-def collected(folder: Path, tier: str) -> list[str]:
-    """Names of the tests of TESTS and FILE that a run of the tier has."""
+def collected(folder: Path, tier: str, seed: int = 0) -> list[str]:
+    """Names of the tests of TESTS and FILE that a run of the tier with the seed has."""
     (folder / "test_a.py").write_text(TESTS)
     (folder / "test_b.py").write_text(FILE)
     (folder / "conftest.py").write_text(
-        "from tests.sampling import in_the_sample, is_nightly\n"
+        "from tests.sampling import played\n"
         "def pytest_collection_modifyitems(items):\n"
-        "    items[:] = items if is_nightly() else [item for item in items if item in in_the_sample(items)]\n"
+        "    kept = played(items)\n"
+        "    items[:] = [item for item in items if item in kept]\n"
     )
     marks = ("sampled", "nightly", "slow", "jvm", "every_run")
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n" + "".join(f"    {mark}: is one\n" for mark in marks))
     said = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", str(folder)],
-        env={**os.environ, TIER_VARIABLE: tier, "PYTHONPATH": str(ROOT)}, cwd=folder, capture_output=True, text=True,
-        check=True,
+        env={**os.environ, TIER_VARIABLE: tier, SEED_VARIABLE: str(seed), "PYTHONPATH": str(ROOT)},
+        cwd=folder, capture_output=True, text=True, check=True,
     )  # fmt: skip
     return [line.partition("::")[2] for line in said.stdout.splitlines() if "::" in line]
 
 
 def test_a_run_has_what_the_marks_say_and_all_the_rest(tmp_path):
-    default, nightly = collected(tmp_path, "default"), collected(tmp_path, "nightly")
+    default, whole = collected(tmp_path, "default"), collected(tmp_path, "whole")
 
-    assert Counter(name.partition("[")[0] for name in nightly) == {
+    assert Counter(name.partition("[")[0] for name in whole) == {
         "test_joined": 90, "test_usual": 4, "test_long": 2, "test_pipeline": 10, "test_other": 1,
     }  # fmt: skip
     joined = [name for name in default if name.startswith("test_joined")]
@@ -123,10 +124,20 @@ def test_a_run_has_what_the_marks_say_and_all_the_rest(tmp_path):
     assert "test_long" not in default
 
 
+def test_nightly_runs_of_three_seeds_in_a_row_play_each_parameter_of_what_takes_long_once(tmp_path):
+    nights = [collected(tmp_path, "nightly", seed) for seed in (7, 8, 9)]
+
+    assert {*nights[0], *nights[1], *nights[2]} == {*collected(tmp_path, "whole")}
+    of_each = [Counter(name.partition("[")[0] for name in night) for night in nights]
+    assert [night["test_joined"] for night in of_each] == [30, 30, 30]
+    assert sorted(night["test_pipeline"] for night in of_each) == [3, 3, 4]
+    assert all(night["test_usual"] == 4 and night["test_long"] == 2 and night["test_other"] == 1 for night in of_each)
+
+
 def test_another_tier_is_refused(monkeypatch):
     monkeypatch.setenv(TIER_VARIABLE, "nightly!")
 
-    with pytest.raises(ValueError, match=r"\$REPLAY_TIER: expected one of default, nightly, got 'nightly!'"):
+    with pytest.raises(ValueError, match=r"\$REPLAY_TIER: expected one of default, nightly, whole, got 'nightly!'"):
         sampled([])
 
 
