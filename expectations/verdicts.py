@@ -42,6 +42,10 @@ Engine = Literal["gx", "plain"]
 Answer = Literal["true", "false", "unknown", "unchecked"]
 
 
+UNREADABLE = (ReplayError, OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+"""Of tables that cannot be read; a panic of Polars is below BaseException, where no other clause would see it."""
+
+
 TOGETHER = 30
 """So many increments are one run of Great Expectations."""
 ROWS_TOGETHER = 100_000
@@ -167,8 +171,8 @@ class _Case:
     increment: int | None
     scope: Scope | Exception
     questions: list[Question]
-    audits: list[tuple[Audit | Unchecked | Exception, float]]
-    batches: list[tuple[ProjectSuite, pl.DataFrame | Exception, float]]
+    audits: list[tuple[Audit | Unchecked | BaseException, float]]
+    batches: list[tuple[ProjectSuite, pl.DataFrame | BaseException, float]]
 
     @property
     def rows(self) -> int:
@@ -255,24 +259,24 @@ def _of_suites(case: _Case, answers: Iterator[SuiteAnswer], judged: Judged) -> I
         yield replace(verdict, seconds=seconds, page=page)
 
 
-def _timed_audit(question: Question, scope: Scope) -> tuple[Audit | Unchecked | Exception, float]:
+def _timed_audit(question: Question, scope: Scope) -> tuple[Audit | Unchecked | BaseException, float]:
     """The audit, or why it was not possible; and the seconds that it took."""
     begun = time.perf_counter()
-    audit: Audit | Unchecked | Exception
+    audit: Audit | Unchecked | BaseException
     try:
         audit = question.judge(scope)
-    except (ReplayError, OSError, pl.exceptions.PolarsError) as error:
+    except UNREADABLE as error:
         audit = error
     return audit, time.perf_counter() - begun
 
 
-def _timed_rows(suite: ProjectSuite, scope: Scope) -> tuple[pl.DataFrame | Exception, float]:
+def _timed_rows(suite: ProjectSuite, scope: Scope) -> tuple[pl.DataFrame | BaseException, float]:
     """The rows that a suite is about, or why they cannot be read; and the seconds that it took."""
     begun = time.perf_counter()
-    rows: pl.DataFrame | Exception
+    rows: pl.DataFrame | BaseException
     try:
         rows = rows_of_increment(scope, suite.table)
-    except (ReplayError, OSError, pl.exceptions.PolarsError) as error:
+    except UNREADABLE as error:
         rows = error
     return rows, time.perf_counter() - begun
 
@@ -329,7 +333,7 @@ def _verdict(
     )
 
 
-def _unknown(question: Question, scope: Scope | None, increment: int | None, why: Exception | Unchecked) -> Verdict:
+def _unknown(question: Question, scope: Scope | None, increment: int | None, why: BaseException | Unchecked) -> Verdict:
     return Verdict(
         guarantee=question.guarantee.id,
         sentence=question.guarantee.sentence,

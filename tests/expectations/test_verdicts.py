@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 
+import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
@@ -105,6 +106,20 @@ def test_a_data_file_that_is_gone_makes_the_verdict_unknown(planted, tmp_path):
         file.unlink()
 
     assert planted.verdict("G1").answer == "unknown"
+
+
+def test_a_panic_of_polars_makes_the_verdict_unknown(planted, monkeypatch):
+    """
+    Its exception is below BaseException alone, so that it would end the whole check.
+    """
+    planted.run_first()
+
+    def panic(*_):
+        raise pl.exceptions.PanicException("index out of bounds")
+
+    monkeypatch.setattr("kstreams_replay.expectations.guarantees.Question.judge", panic)
+
+    assert (planted.verdict("G1").answer, planted.verdict("G1").reason) == ("unknown", "index out of bounds")
 
 
 def test_a_flipped_bit_in_a_page_makes_the_verdict_unknown_and_is_named(planted, tmp_path):
