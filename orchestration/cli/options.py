@@ -24,8 +24,19 @@ class Number(click.FloatRange):
         return number
 
 
-COUNT = click.IntRange(min=1)
-INCREMENT = click.IntRange(min=0)
+class Whole(click.IntRange):
+    """As IntRange, of numbers that fit into 64 bits as those of tables do: Arrow fails at a longer one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """As click's."""
+        number: int = super().convert(value, param, ctx)
+        if number.bit_length() > 63:
+            self.fail(f"{value} is beyond 64 bits.", param, ctx)
+        return number
+
+
+COUNT = Whole(min=1)
+INCREMENT = Whole(min=0)
 """The number of one; 0 is that with which a branch from the start begins."""
 SHARE = Number(0, 1)
 
@@ -76,7 +87,7 @@ raw = option("--raw", is_flag=True, help="times as milliseconds")
 as_json = option("--json", "as_json", is_flag=True, help="print one JSON object: rows whole, times as milliseconds")
 """``as_json: bool``; what is printed comes from ``print_json`` (orchestration/text_tables.py)."""
 
-limit = option("--limit", type=click.IntRange(min=0), default=20, metavar="N", help="so many rows (default 20)")
+limit = option("--limit", type=Whole(min=0), default=20, metavar="N", help="so many rows (default 20)")
 """``limit: int``."""
 
 key = option("--key", metavar="KEY", help="this key alone, as text, a number, or JSON")
@@ -176,11 +187,11 @@ def placement(function: Any) -> Any:
     for decorate in reversed((
         option("--placement", type=click.Choice(["spark", "sticky", "high_availability"]), section=where,
                help="which worker runs which task (default: $REPLAY_PLACEMENT, else spark: any that is free)"),
-        option("--num-standby-replicas", type=click.IntRange(min=0), metavar="N", section=where,
+        option("--num-standby-replicas", type=Whole(min=0), metavar="N", section=where,
                help="other workers that keep the state of each task warm (default 0)"),
-        option("--max-warmup-replicas", type=click.IntRange(min=1), metavar="N", section=where,
+        option("--max-warmup-replicas", type=COUNT, metavar="N", section=where,
                help="tasks that workers learn at a time, beyond standbys (default 2)"),
-        option("--acceptable-recovery-lag-bytes", type=click.IntRange(min=0), metavar="B", section=where,
+        option("--acceptable-recovery-lag-bytes", type=Whole(min=0), metavar="B", section=where,
                help="a worker that lacks at most so much of a task's state may run it (default 16 MiB)"),
         option("--rack-aware-assignment-tags", metavar="TAG,…", section=where,
                help="tags of workers ($REPLAY_CLIENT_TAGS) in which a task and its standbys are to differ"),

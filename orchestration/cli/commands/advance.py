@@ -4,8 +4,6 @@
 
 from collections.abc import Mapping
 
-import click
-
 from ....jobs.landing.complete_topics import record_complete
 from ....jobs.landing.recorded_time import record_tick, record_time
 from ....state.errors import ConfigError
@@ -21,7 +19,7 @@ from ..command import OneOf, argument, command, option
 @options.warehouse
 @option("--to", metavar="TIME", help="ISO 8601 (without a zone: UTC), or milliseconds")
 @option("--complete", is_flag=True, help="nothing more of the topic comes, as of a static table: no other waits for it")
-@option("--partition", type=click.IntRange(min=0), metavar="P", help="this one alone (default: every one)")
+@option("--partition", type=options.Whole(min=0), metavar="P", help="this one alone (default: every one)")
 @option("--tick", is_flag=True, help="the wall clock has reached it, in every partition, and stream time stays")
 @options.as_json
 def advance(

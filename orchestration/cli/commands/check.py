@@ -41,7 +41,7 @@ from ..exit_codes import ExitCode
 @option("--data-docs", metavar="FOLDER", help="build Great Expectations' pages there; a directory, or a URI")
 @option(
     "--run-again",
-    type=click.IntRange(min=0),
+    type=options.Whole(min=0),
     default=ROWS_MAX,
     metavar="N",
     help="run increments of up to N records again where no table shows what an operator did (0: none)",

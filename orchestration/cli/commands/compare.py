@@ -44,7 +44,7 @@ BAR, WIDTH = 40, 118
 @option("--no-cache", is_flag=True, help="production has statestore.cache.max.bytes=0: no cache explains a missing row")
 @option("--no-trials", is_flag=True, help="do not run tasks again to find the restarts that explain what has no cause")
 @option("--infer-restarts", is_flag=True, help="propose the fewest restarts to record, and say what they leave")
-@option("--limit", type=click.IntRange(min=0), default=10, metavar="N", help="so many differences (default 10)")
+@option("--limit", type=options.Whole(min=0), default=10, metavar="N", help="so many differences (default 10)")
 @option("--json", "as_json", is_flag=True, help="print JSON")
 @options.raw
 def compare(

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import click
-
 from ....jobs.history.committed_tables import done_row, in_force
 from ....jobs.replay.increment_report import report_of
 from ....state.error_page import error_sections
@@ -37,7 +35,7 @@ def describe(topology: str, svg: str | None) -> int:
 @command()
 @options.warehouse
 @options.pipeline
-@option("--last", type=click.IntRange(min=1), default=20, metavar="N", help="so many increments (default 20)")
+@option("--last", type=options.COUNT, default=20, metavar="N", help="so many increments (default 20)")
 @options.as_json
 def books(warehouse: str, pipeline: str, last: int, as_json: bool) -> int:
     """Say what became of the records, in a line for every increment."""

@@ -4,8 +4,6 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-import click
-
 from ....jobs.judge.chosen_records import ChosenRecords
 from ....jobs.judge.judgement import Judgement
 from ....jobs.judge.judgement import judge as judge_pipeline
@@ -33,10 +31,10 @@ from .compare import print_difference
 @option("--from", "since", metavar="TIME", help="record times from here on alone")
 @option("--to", "until", metavar="TIME", help="record times before this alone")
 @option("--partitions", metavar="N,…", help="these partitions of the landed topics alone")
-@option("--max-records", type=click.IntRange(min=1), metavar="N", help="the first N records of these alone")
+@option("--max-records", type=options.COUNT, metavar="N", help="the first N records of these alone")
 @option(
     "--limit",
-    type=click.IntRange(min=0),
+    type=options.Whole(min=0),
     default=10,
     metavar="N",
     help="so many differences of each output (default 10)",

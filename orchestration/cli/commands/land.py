@@ -245,12 +245,18 @@ class LandOptions:
 @option("--for", "topology", metavar="TOPOLOGY", section=FILES, help="take these types from the serdes of a topology")
 @option("--delta", metavar="URI", section=LAKE, help="a Delta table that has Kafka's partitions and offsets")
 @option(
-    "--version", type=click.IntRange(min=0), metavar="N", section=LAKE, help="of the Delta table (default: the newest)"
+    "--version", type=options.Whole(min=0), metavar="N", section=LAKE, help="of the Delta table (default: the newest)"
 )
 @option(
     "--iceberg", metavar="CATALOG.NAMESPACE.TABLE", section=LAKE, help="such a table of Iceberg, as PyIceberg names it"
 )
-@option("--snapshot", type=int, metavar="N", section=LAKE, help="of the Iceberg table (default: the current one)")
+@option(
+    "--snapshot",
+    type=options.Whole(),
+    metavar="N",
+    section=LAKE,
+    help="of the Iceberg table (default: the current one)",
+)
 @option(
     "--layout",
     type=click.Choice([AUTO, *LAYOUTS]),

@@ -1,7 +1,5 @@
 """The command `lineage`: increments as events of OpenLineage."""
 
-import click
-
 from ....jobs.history.committed_tables import done_row, in_force
 from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
@@ -14,7 +12,7 @@ from ..command import command, option
 @options.topology_argument
 @options.warehouse
 @options.pipeline
-@option("--since", type=click.IntRange(min=1), metavar="N", help="from this increment on (default: the last one alone)")
+@option("--since", type=options.COUNT, metavar="N", help="from this increment on (default: the last one alone)")
 @option("--send", is_flag=True, help="send them, as OPENLINEAGE_URL or openlineage.yml says, instead of printing them")
 def lineage(topology: str, warehouse: str, pipeline: str, since: int | None, send: bool) -> int:
     """Print increments as OpenLineage's events, a line each, or send them.

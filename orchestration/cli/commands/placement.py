@@ -13,7 +13,7 @@ from ..command import command, option
 @options.warehouse
 @options.pipeline
 @option("--preview", is_flag=True, help="what would move if --members workers were there, and what must be copied")
-@option("--members", type=click.IntRange(min=1), metavar="N", help="so many workers (default: those that are there)")
+@option("--members", type=options.COUNT, metavar="N", help="so many workers (default: those that are there)")
 @options.as_json
 def placement(warehouse: str, pipeline: str, preview: bool, members: int | None, as_json: bool) -> int:
     """Show workers, tasks, standbys and learners of the last increment, and the moves that are planned."""

@@ -54,11 +54,11 @@ KAFKA, REGISTRY, RESTATED = "Kafka", "Schema Registry", "Restated outputs (after
 )  # fmt: skip
 @option("--register-schemas", is_flag=True, section=REGISTRY, help="register a schema that its subject does not have")
 @option(
-    "--after", type=click.IntRange(min=0), metavar="N", section=KAFKA,
+    "--after", type=options.Whole(min=0), metavar="N", section=KAFKA,
     help="begin with a topic that has records of others: its readers have all up to increment N; 0: nothing",
 )  # fmt: skip
 @option(
-    "--rows-per-transaction", type=click.IntRange(min=1), default=ROWS_PER_TRANSACTION, metavar="N", section=KAFKA,
+    "--rows-per-transaction", type=options.COUNT, default=ROWS_PER_TRANSACTION, metavar="N", section=KAFKA,
     help=f"at most so many rows are in a transaction (default {ROWS_PER_TRANSACTION})",
 )  # fmt: skip
 @option(

@@ -6,7 +6,6 @@ Rule: as in `orchestration/cli/commands/describe.py`; to look at rows imports ne
 from dataclasses import dataclass
 from typing import Any
 
-import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -67,7 +66,7 @@ class ShowOptions:
 @options.increment
 @options.key
 @options.window
-@option("--last", type=click.IntRange(min=1), metavar="N", help="the N rows that were written last, the newest last")
+@option("--last", type=options.COUNT, metavar="N", help="the N rows that were written last, the newest last")
 @options.limit
 @option("--wide", is_flag=True, help="whole values, however long")
 @options.as_json

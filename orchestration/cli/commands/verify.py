@@ -23,10 +23,10 @@ from ..exit_codes import ExitCode
 @options.topology_argument
 @options.warehouse
 @options.pipeline
-@option("--from", "since", type=click.IntRange(min=1), default=1, metavar="N", help="first increment (default 1)")
-@option("--to", "until", type=click.IntRange(min=1), metavar="N", help="last increment (default: the last)")
+@option("--from", "since", type=options.COUNT, default=1, metavar="N", help="first increment (default 1)")
+@option("--to", "until", type=options.COUNT, metavar="N", help="last increment (default: the last)")
 @option("--increments", default="1,7,random", metavar="LIST", help="run it in so many (default 1,7,random)")
-@option("--seed", type=int, default=0, metavar="S", help="of the places that are random (default 0)")
+@option("--seed", type=options.Whole(), default=0, metavar="S", help="of the places that are random (default 0)")
 @option("--order", type=click.Choice(["time", "arrival"]), default="time", help="as the pipeline was replayed")
 @option(
     "--runner", type=click.Choice(["local", "spark"]), default="local", help="in this process (default), or on Spark"

@@ -281,6 +281,12 @@ def test_describe_prints_what_kafka_streams_would(run):
         ),
         (["run", SHOP, "--local", "--increments", "-1"], 2, "Invalid value for '--increments': -1 is not in the range"),
         (["run", SHOP, "--local", "--increments", "0"], 2, "Invalid value for '--increments': 0 is not in the range"),
+        (
+            ["show", "pages", "--increment", "9" * 30],
+            2,
+            f"Invalid value for '--increment': {'9' * 30} is beyond 64 bits",
+        ),
+        (["show", "pages", "--last", str(1 << 63)], 2, f"Invalid value for '--last': {1 << 63} is beyond 64 bits"),
         (["vacuum", "--keep-days", "nan"], 2, "Invalid value for '--keep-days': 'nan' is not a finite number"),
         (["vacuum", "--keep-days", "inf"], 2, "Invalid value for '--keep-days': 'inf' is not a finite number"),
         (["vacuum", "--keep-days", "-1"], 2, "Invalid value for '--keep-days': -1.0 is not in the range x>=0"),
