@@ -15,6 +15,7 @@ from ..jobs.landing.landing import LandingRules
 from ..jobs.publish.kafka_target import KafkaTarget
 from ..jobs.publish.publishing import PublishSettings
 from ..jobs.topology import Topology
+from ..state.argument_types import checked_types
 from ..state.errors import ConfigError
 from ..state.kafka_version import replayed_version
 from ..state.tables.refused_shares import RefusedLimit
@@ -48,6 +49,7 @@ from .settings.translator import ReplayTranslator
 CHECK_ENGINES = ("gx", "plain")
 
 
+@checked_types
 def replay_definitions(
     topology: Topology,
     *,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ...state.argument_types import checked_types
 from ...state.errors import BootstrapError, ConfigError
 from ...state.kafka_version import replayed_version
 from ...state.tables.branch_files import digests_of
@@ -67,6 +68,7 @@ class BootstrapReport:
     seconds: float
 
 
+@checked_types
 def bootstrap(
     warehouse: Warehouse,
     topology: Topology,

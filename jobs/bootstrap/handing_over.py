@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ...state.argument_types import checked_types
 from ...state.errors import ConfigError
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TaskId
@@ -25,6 +26,7 @@ from ..topology.topology import SubTopology, Topology
 from .application_state import ApplicationState, CommittedPosition
 
 
+@checked_types
 def state_of_pipeline(
     warehouse: Warehouse, topology: Topology, pipeline: str, *, application_id: str, increment: int | None = None
 ) -> ApplicationState:
@@ -100,6 +102,7 @@ class _Handed:
         return {store: time_ms for store, time_ms in closed.items() if time_ms != NO_TIMESTAMP_MS}
 
 
+@checked_types
 def changelog_settings(topology: Topology) -> dict[str, dict[str, str]]:
     """By store of ``topology``, settings that Kafka Streams gives to its changelog."""
     return {

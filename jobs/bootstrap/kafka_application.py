@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ...state.argument_types import checked_types
 from ...state.errors import BootstrapError
 from ...state.hidden_values import hide
 from ...state.kafka.committed_records import CommittedRecords, ReadFailedError, Records
@@ -45,6 +46,7 @@ class KafkaApplication:
         hide(self.options)
 
 
+@checked_types
 def read_application(application: KafkaApplication, say: Callable[[str], None] = lambda step: None) -> ApplicationState:
     """What a task of ``application`` would begin with now. ``say``: called with the step.
 

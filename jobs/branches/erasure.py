@@ -14,6 +14,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from ...state.argument_types import checked_types
 from ...state.errors import ConfigError
 from ...state.runs.local_copies import default_cache, folder_of, forget_table
 from ...state.tables.branch_files import existing_tables
@@ -56,6 +57,7 @@ class Erasure:
         return not (any(self.landed.values()) or self.beside or self.pipelines)
 
 
+@checked_types
 def erase(
     warehouse: Warehouse,
     topics: Sequence[str],

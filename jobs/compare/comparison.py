@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ...state.argument_types import checked_types
 from ...state.errors import ConfigError
 from ...state.tables.warehouse import Warehouse
 from ...state.times import UNBOUNDED
@@ -93,6 +94,7 @@ class Comparison:
         }
 
 
+@checked_types
 def compare(
     warehouse: Warehouse,
     topology: Topology,

@@ -6,6 +6,7 @@ time zone are in jobs/graph/day_windows.py, windows of a user's own in jobs/grap
 from dataclasses import dataclass, replace
 from datetime import time
 
+from ...state.argument_types import check_fields
 from ...state.errors import ConfigError
 from ...state.promises import Grid
 from ...state.times import UNBOUNDED, Duration, bounded_ms, duration_ms
@@ -276,6 +277,7 @@ class UnlimitedWindows(Hinting):
     kind = "time"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         bounded_ms(self.start_ms, "UnlimitedWindows start")
 
     @classmethod

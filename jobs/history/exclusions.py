@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from shlex import quote
 
+from ...state.argument_types import checked_types
 from ...state.errors import LedgerError
 from ...state.tables.ledger import Ledger
 from ...state.tables.ledger_rows import DoneRow, LandingDoneRow, PlanRow, cut_of
@@ -59,6 +60,7 @@ class ExclusionReport:
     unfinished: tuple[str, ...]
 
 
+@checked_types
 def exclude_records(
     warehouse: Warehouse,
     topic: str,

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...state.argument_types import checked_types
 from ...state.errors import ConfigError
 from ...state.kafka_version import JUDGE
 from ...state.tables.ledger import LedgerRow
@@ -94,6 +95,7 @@ class _Output(ComparedOutput):
         return False
 
 
+@checked_types
 def judge(
     warehouse: Warehouse,
     topology: Topology,

@@ -15,6 +15,7 @@ from typing import IO
 
 import pyarrow as pa
 
+from ...state.argument_types import check_fields
 from ...state.errors import ConfigError, MachineError
 from ...state.kafka_version import JUDGE
 from ...state.tables.warehouse import HEADERS
@@ -53,6 +54,8 @@ class JavaApplication:
     settings: Path | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        object.__setattr__(self, "jars", tuple(map(Path, self.jars)))
         for path in (*self.jars, *([] if self.settings is None else [self.settings])):
             if not path.exists():
                 raise ConfigError("judge", "a file that is there", str(path), "correct the path")

@@ -6,6 +6,7 @@ not complete any more; so plans may rely on it, and no cut changes a result.
 
 from collections.abc import Callable
 
+from ...state.argument_types import checked_types
 from ...state.errors import LandingError
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow
@@ -14,6 +15,7 @@ from ...state.wall_clock import now_ms
 from .recorded_time import land_no_records, last_landing
 
 
+@checked_types
 def record_complete(warehouse: Warehouse, topic: str, *, clock_ms: Callable[[], int] = now_ms) -> bool:
     """Record that nothing more of the landed ``topic`` of ``warehouse`` comes; False: it was recorded before.
 

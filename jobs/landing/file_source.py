@@ -13,6 +13,7 @@ from typing import Any, Self
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
+from ...state.argument_types import check_fields, path_text
 from ...state.errors import ConfigError, LandingError
 from ...state.serdes.json_text.json_schema import parse_fields, type_text
 from ...state.tables.kept_below import why_outside
@@ -143,10 +144,13 @@ class FileSource:
     beside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", str(self.path).rstrip("/"))  # a pathlib.Path may come in
+        object.__setattr__(self, "path", path_text(self.path, "FileSource path"))
         for name in ("key", "value", "columns", "nulls", "order_by", "beside"):
             given = getattr(self, name)
             object.__setattr__(self, name, tuple(given) if isinstance(given, list) else given)
+        if isinstance(self.types, str):
+            object.__setattr__(self, "types", csv_types(self.types))
+        check_fields(self)
         for name, group in _pattern_columns(self.path_pattern).items():
             if getattr(self, name) in (None, ""):
                 object.__setattr__(self, name, group)
@@ -156,8 +160,6 @@ class FileSource:
                 given = getattr(self, name)
                 _refuse(name, given, given in (None, column), f"nothing, since {kind} are beside the values")
                 object.__setattr__(self, name, column)
-        if isinstance(self.types, str):
-            object.__setattr__(self, "types", csv_types(self.types))
         _refuse("timestamp", self.timestamp, bool(self.timestamp), "the column of the record time")
         _refuse("format", self.format, self.format in (None, *FORMATS), f"one of {', '.join(FORMATS)}")
         unit_known = self.timestamp_unit in TIMESTAMP_UNITS

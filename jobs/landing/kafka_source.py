@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ...state.argument_types import check_fields
 from ...state.errors import ConfigError
 from ...state.hidden_values import hide
 
@@ -24,6 +25,7 @@ class KafkaSource:
     on_gap: str = "refuse"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         hide(self.options)
         if self.on_gap not in ("refuse", "skip"):
             raise ConfigError("KafkaSource on_gap", '"refuse" or "skip"', repr(self.on_gap), "correct the argument")

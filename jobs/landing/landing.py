@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from ...state.argument_types import checked_types
 from ...state.errors import CommitLost, ConfigError, LandingError, LedgerConflict
 from ...state.tables.branch_files import refuse_older_landing_ledger
 from ...state.tables.commit import settle, transaction_version
@@ -138,6 +139,7 @@ class Lander(Protocol):
         ...
 
 
+@checked_types
 def land_files(
     spark: "SparkSession | None",
     warehouse: Warehouse,
@@ -183,6 +185,7 @@ def preview_files(
     return _preview(warehouse, topic, lander, previews, clock_ms or now_ms)
 
 
+@checked_types
 def land_lake(
     spark: "SparkSession | None",
     warehouse: Warehouse,
@@ -248,6 +251,7 @@ def _last_finished(warehouse: Warehouse, topic: str, lander: Lander) -> LedgerRo
     return last
 
 
+@checked_types
 def land_kafka(
     spark: "SparkSession | None",
     warehouse: Warehouse,
@@ -284,6 +288,7 @@ def preview_kafka(
     return {int(p): (begin, plan.cut_to[p]) for p, begin in begins.items()}
 
 
+@checked_types
 def land_records(
     warehouse: Warehouse,
     topic: str,

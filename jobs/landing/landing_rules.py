@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...state.argument_types import check_fields
 from ...state.errors import ConfigError
 from ...state.times import duration_ms, instant_ms
 
@@ -58,6 +59,7 @@ class LandingRules:
     copy: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         known = self.on_bad_row in (STOP, DEAD_LETTER)
         _refuse("on_bad_row", self.on_bad_row, known, f'"{STOP}" or "{DEAD_LETTER}"')
         _refuse("on_disorder", self.on_disorder, self.on_disorder in (STOP, WARN), f'"{STOP}" or "{WARN}"')

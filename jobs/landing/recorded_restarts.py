@@ -8,6 +8,7 @@ planned later takes it, and increments that were planned before do not. It is ne
 
 from collections.abc import Callable, Iterable
 
+from ...state.argument_types import checked_types
 from ...state.errors import ConfigError
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
@@ -15,6 +16,7 @@ from .exclusions import by_partition_of, refuse_missing, with_more
 from .recorded_time import land_no_records, last_landing
 
 
+@checked_types
 def record_restarts(
     warehouse: Warehouse,
     topic: str,

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...state.argument_types import checked_types
 from ...state.errors import ConfigError, LandingError
 from ...state.tables.branch_files import landed_files, refuse_older_landing_ledger
 from ...state.tables.commit import commit_files
@@ -44,6 +45,7 @@ RecordedTimes = Mapping[str, tuple[Recorded, ...]]
 """By partition (as text), in the order in which they were recorded, which is that of their places."""
 
 
+@checked_types
 def record_time(
     warehouse: Warehouse,
     topic: str,
@@ -70,6 +72,7 @@ def record_time(
     return _record(warehouse, topic, last, wanted, arrival, clock_ms)
 
 
+@checked_types
 def record_tick(
     warehouse: Warehouse,
     topic: str,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ...state.argument_types import check_fields
 from ...state.errors import ConfigError
 from ...state.hidden_values import hide
 
@@ -39,6 +40,7 @@ class KafkaTarget:
     register_schemas: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         hide({**self.options, **self.registry_options, "registry": self.registry or ""})
         if self.registry is None and (self.registry_options or self.register_schemas):
             expected, got = "the address of the registry", "settings for it alone"

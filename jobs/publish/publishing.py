@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from ...state.argument_types import check_fields, checked_types
 from ...state.errors import ConfigError, PublishError
 from ...state.tables.warehouse import Warehouse
 from ..history.committed_tables import done_row
@@ -45,6 +46,7 @@ class PublishSettings:
     dry_run: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         choices = {"on_restated": (REFUSE, CORRECTIONS), "tombstones": (WRITE, LEAVE)}
         for name, known in choices.items():
             if getattr(self, name) not in known:
@@ -89,6 +91,7 @@ class _Transaction:
     is_correction: bool = False
 
 
+@checked_types
 def publish(
     warehouse: Warehouse, topology: Topology, output: str, *, pipeline: str, to: KafkaTarget,
     settings: PublishSettings | None = None, on_call: OnCall = lambda call: None,

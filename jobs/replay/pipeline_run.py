@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from ...state.argument_types import checked_types
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError
 from ...state.kafka_version import replayed_version
@@ -51,6 +52,7 @@ from .takeover import (
 from .unfinished import refuse_after_flush, refuse_backfill, refuse_lost_between
 
 
+@checked_types
 def replay(
     warehouse: Warehouse,
     topology: Topology,

@@ -1,6 +1,6 @@
 """Inputs and outputs of the test driver: piped records, tapes, outputs, refusals, dead letters."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -100,6 +100,9 @@ class TestRecord:
     headers: Headers = ()
 
     def __post_init__(self) -> None:
+        if isinstance(self.headers, Mapping | str | bytes) or not isinstance(self.headers, Iterable):
+            expected, next_step = "pairs of a name and bytes", "write them as [('trace', b'a')]"
+            raise ConfigError("TestRecord headers", expected, repr(self.headers), next_step)
         object.__setattr__(self, "headers", tuple((name, value) for name, value in self.headers))
         if self.timestamp_ms is not None:
             object.__setattr__(self, "timestamp_ms", record_time_ms(self.timestamp_ms, "TestRecord timestamp_ms"))

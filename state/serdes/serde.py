@@ -8,11 +8,13 @@ a silent null: they are flagged, with a sentence, and end as dead letters.
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from ..argument_types import checked_types
 from ..errors import ConfigError
 from ..near_names import did_you_mean
 from ..times import Duration, duration_ms
@@ -100,6 +102,7 @@ class Serde(metaclass=_SerdeNames):
         return Serde(FixedWidth("double"))
 
     @staticmethod
+    @checked_types
     def json(schema: str) -> "Serde":
         """A JSON object with declared fields, such as ``"user string, ms long, tags array<string>"``, or a JSON value
         of one type, such as ``"array<string>"``.
@@ -199,6 +202,7 @@ class Serde(metaclass=_SerdeNames):
         return Serde(BooleanCodec())
 
     @staticmethod
+    @checked_types
     def avro(schema: object, *, writer: object = None, references: tuple[object, ...] = ()) -> "Serde":
         """Apache Avro's binary encoding, without anything before it; ``schema``: the reader's, as text, a ``Path`` or a
         dict.
@@ -214,6 +218,7 @@ class Serde(metaclass=_SerdeNames):
         return Serde(AvroCodec(schema_text(schema, references), written))
 
     @staticmethod
+    @checked_types
     def confluent_avro(
         schema: object,
         *,
@@ -240,6 +245,7 @@ class Serde(metaclass=_SerdeNames):
         return Serde(confluent_avro(schema, ids or {}, write_id, references))
 
     @staticmethod
+    @checked_types
     def protobuf(descriptor: object, message: str) -> "Serde":
         """Protocol Buffers: messages of the type ``message``, whose fields are columns. ``descriptor``: a ``Path`` of
         what ``protoc --include_imports --descriptor_set_out`` wrote, its bytes, or a generated class.
@@ -253,7 +259,8 @@ class Serde(metaclass=_SerdeNames):
         return Serde(ProtobufCodec(descriptor_set(descriptor), message))
 
     @staticmethod
-    def json_schema(schema: object) -> "Serde":
+    @checked_types
+    def json_schema(schema: str | Path | Mapping[str, Any]) -> "Serde":
         """The JSON serde of a JSON Schema document, as text, a ``Path`` or a dict; json_text/json_schema_types.py says
         what becomes a column. ConfigError for what is no document, or none of columns.
 
@@ -264,6 +271,7 @@ class Serde(metaclass=_SerdeNames):
         return Serde(JsonCodec(type_of_document(schema)))
 
     @staticmethod
+    @checked_types
     def confluent_protobuf(
         descriptor: object, message: str, *, write_id: _Id, ids: Collection[_Id] | None = None
     ) -> "Serde":
@@ -280,7 +288,10 @@ class Serde(metaclass=_SerdeNames):
         return Serde(with_head("Serde.confluent_protobuf", plain, write_id, ids, message_indexes_of(plain.path)))
 
     @staticmethod
-    def confluent_json_schema(schema: object, *, write_id: _Id, ids: Collection[_Id] | None = None) -> "Serde":
+    @checked_types
+    def confluent_json_schema(
+        schema: str | Path | Mapping[str, Any], *, write_id: _Id, ids: Collection[_Id] | None = None
+    ) -> "Serde":
         """``json_schema`` as Confluent's KafkaJsonSchemaSerializer writes it: the byte 0, a schema id, the JSON text.
         ``write_id``: the id that is written. ``ids``: other ids that are read; all if not given. Every record is read
         as ``schema`` says. ConfigError as ``json_schema``, and for an id that is none.
@@ -291,6 +302,7 @@ class Serde(metaclass=_SerdeNames):
         return Serde(with_head("Serde.confluent_json_schema", plain, write_id, ids))
 
     @staticmethod
+    @checked_types
     def of_type(arrow_type: pa.DataType) -> "Serde":
         """The serde of values of ``arrow_type`` as it is: Kafka's where it has one, JSON for the others. ConfigError
         for a type that the schema of a JSON serde has no word for.
@@ -300,6 +312,7 @@ class Serde(metaclass=_SerdeNames):
         return _OF_TYPES[arrow_type]() if arrow_type in _OF_TYPES else Serde(JsonCodec(arrow_type))
 
     @staticmethod
+    @checked_types
     def of_computed(arrow_type: pa.DataType) -> "Serde":
         """The serde of an expression whose result is of ``arrow_type``: that of ``computed_type(arrow_type)``."""
         return Serde.of_type(computed_type(arrow_type))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..argument_types import check_fields
 from ..errors import ConfigError
 
 
@@ -23,6 +24,7 @@ class RefusedLimit:
     severity: Literal["error", "warning"] = "warning"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 <= self.share <= 1:
             raise ConfigError("refused_max", "a share from 0 to 1", repr(self.share), "write 5 % as 0.05")
         if self.severity not in ("error", "warning"):

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..argument_types import check_fields
 from ..errors import ConfigError
 
 KEY_COLUMNS = ("key", "primary_key", "id")
@@ -42,6 +43,7 @@ class Sought:
     words: tuple[bytes, ...] = ()
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not (self.keys or self.words) or b"" in self.keys:
             raise ConfigError("erase", "a key that has bytes", "none", "name the key whose records are to be erased")
         if any(len(word) < WORD_BYTES for word in self.words):

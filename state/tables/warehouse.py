@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+from ..argument_types import check_fields, path_text
 from ..errors import ConfigError
 from ..near_names import did_you_mean
 from .names import (
@@ -253,12 +254,13 @@ class Warehouse:
     storage_timeout: InitVar[str | None] = None
 
     def __post_init__(self, storage_timeout: str | None) -> None:
-        root = str(self.root).rstrip("/")  # a pathlib.Path may come in
+        root = path_text(self.root, "warehouse")
         if not root:
             raise ConfigError("warehouse", "a directory or a URI", repr(self.root), "name a directory")
         root = root if "://" in root else os.path.abspath(root)
         refuse_encoded("warehouse", root)
         object.__setattr__(self, "root", root)
+        check_fields(self)
         remember_options(root, self.storage_options, storage_timeout)
         # Workers get the options, and the timeout as one of them, with the pickled warehouse.
         if self.storage_options is None or storage_timeout is not None:

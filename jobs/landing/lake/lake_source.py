@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from ....state.argument_types import check_fields, path_text
 from ....state.errors import ConfigError
 from ..file_source import SERDE_TYPES, TIMESTAMP_UNITS, FileSource
 from .layouts import AUTO, LAYOUTS
@@ -60,10 +61,11 @@ class LakeSource:
 
     def __post_init__(self) -> None:
         if self.delta is not None:
-            object.__setattr__(self, "delta", str(self.delta).rstrip("/"))  # a pathlib.Path may come in
+            object.__setattr__(self, "delta", path_text(self.delta, "LakeSource delta"))
         for name in ("key", "value"):
             given = getattr(self, name)
             object.__setattr__(self, name, tuple(given) if isinstance(given, list) else given)
+        check_fields(self)
         given = [name for name in ("delta", "iceberg") if getattr(self, name) is not None]
         _refuse("delta, iceberg", given, len(given) == 1, "one of both")
         for name, of in (("version", "delta"), ("snapshot", "iceberg"), ("catalog", "iceberg")):
