@@ -50,6 +50,11 @@ def is_valid(array: pa.Array) -> np.ndarray:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
 
 
+def is_list(kind: pa.DataType) -> bool:
+    """Whether it is one of Arrow's lists, of any length, long, or of a fixed length."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
 def masked(array: pa.Array, valid: np.ndarray) -> pa.Array:
     """``array``, null where not ``valid``."""
     return array if valid.all() else pc.if_else(pa.array(valid), array, pa.scalar(None, array.type))

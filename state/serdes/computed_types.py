@@ -7,6 +7,8 @@ instant is the same one in each.
 
 import pyarrow as pa
 
+from ..buffers import is_list
+
 _SHORT = (pa.int8(), pa.int16(), pa.uint8(), pa.uint16())
 
 
@@ -14,7 +16,7 @@ def computed_type(kind: pa.DataType) -> pa.DataType:
     """The declared type that holds what an expression gives as ``kind``; ``kind`` itself where there is none."""
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, computed_type(field.type)) for field in kind])
-    if pa.types.is_large_list(kind) or pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_list(kind):
         return pa.list_(computed_type(kind.value_type))
     if pa.types.is_map(kind):
         return pa.map_(computed_type(kind.key_type), computed_type(kind.item_type))

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..argument_types import check_fields
+from ..buffers import is_list
 from ..errors import ConfigError
 
 KEY_COLUMNS = ("key", "primary_key", "id")
@@ -130,7 +131,7 @@ def _leaves(array: pa.Array, rows: np.ndarray) -> Iterator[tuple[pa.Array, np.nd
     elif pa.types.is_map(kind):
         entries = array.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
         yield from _leaves(entries, rows)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    elif is_list(kind):
         parents = np.asarray(pc.list_parent_indices(array))
         yield from _leaves(array.flatten(), rows[parents])
     else:

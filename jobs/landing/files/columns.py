@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....state.buffers import is_list
 from ....state.errors import shown
 from ....state.serdes import Serde
 from ....state.serdes.exact_decimals import with_scale
@@ -158,11 +159,6 @@ def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
     if not _has_forms(values.type):
         return items  # type: ignore[no-any-return]
     return each(items, "each key of a map once", lambda value: _formed(value, values.type))
-
-
-def is_list(kind: pa.DataType) -> bool:
-    """Is it one of Arrow's lists, of any length, long, or of a fixed length?"""
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def with_leaves(kind: pa.DataType, of: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:

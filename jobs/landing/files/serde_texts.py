@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....state.buffers import is_list
 from ....state.errors import ConfigError
 from ....state.serdes.json_text.json_schema import parse_schema, type_text
 from ....state.serdes.json_text.json_writer import json_texts
-from .columns import BadValue, BadValuesError, is_list, is_text, is_text_or_bytes
+from .columns import BadValue, BadValuesError, is_text, is_text_or_bytes
 
 
 def has_own_text(kind: pa.DataType) -> bool:
