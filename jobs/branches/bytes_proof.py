@@ -3,24 +3,39 @@
 Owns the search. Rule: it looks at files and believes no log: every file below the root, whoever wrote it, and its name.
 The bytes are searched for as they are, and in what Parquet and Arrow files have compressed or encoded, column by
 column. Fewer bytes than ``LONG`` are found anywhere by chance: of such a key whole values are looked for, in tables
-and not in ledgers and logs, which hold numbers, names and settings.
+and not in ledgers and logs, which hold numbers, names and settings. A file that cannot be read proves nothing, so it is
+reported like one that has something.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import fs
 
-from ...state.tables.kept_below import files_below
+from ...state.tables.kept_below import below, files_below, files_outside
 from ...state.tables.names import BRANCHES, LANDING, LEDGER
 from ...state.tables.object_stores import open_filesystem
 from ...state.tables.sought import Sought, is_text, leaves
 
 _BLOCK = 8 << 20
 _LOG = "_delta_log"
+_PARQUET, _ARROW = (b"PAR1", b"PARE"), b"ARROW1"
+_OTHER = "other"
+_COMPRESSED = {
+    b"\x1f\x8b\x08": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"BZh": "bz2",
+    b"PK\3\4": _OTHER,
+    b"\xfd7zXZ\0": _OTHER,
+}
+"""What files begin with whose bytes are compressed, and what Arrow calls it; _OTHER: it reads none of these."""
+_MAGIC_BYTES = 6
 
 
 @dataclass(frozen=True)
@@ -37,28 +52,67 @@ class Remains:
 
 
 def remains(root: str, sought: Sought) -> Iterator[Remains]:
-    """Every place below ``root`` with something of what is sought, by file."""
+    """Every place below ``root`` with something of what is sought, by file, and every file that cannot be read."""
+    for name, why in files_outside(root).items():
+        yield _unread(name, why)
     for name in sorted(files_below(root)):
         # Writers of Delta percent-encode the values of partition columns in the names of folders.
-        if sought.is_in(name.encode()) or sought.is_in(unquote(name).encode()):
+        if sought.is_in(name.encode()) or sought.is_in(unquote_to_bytes(name)):
             yield Remains(name, "its name")
-        in_columns = list(_in_columns(root, name, sought))
-        yield from in_columns
-        if not in_columns and _is_in_bytes(root, name, sought):
-            yield Remains(name, "its bytes")
+        with suppress(FileNotFoundError):  # deleted since it was listed
+            yield from _in_file(root, name, sought)
 
 
-def _in_columns(root: str, name: str, sought: Sought) -> Iterator[Remains]:
-    counts: dict[str, int] = {}
-    is_book = _is_book(name)
-    for rows in _tables(root, name):
-        has_it = sought.rows(rows, mentions=True) if not is_book else np.zeros(0, np.bool_)
-        columns = _columns(rows, sought.holds_anywhere if is_book else sought.holds)
-        count = len(rows) if is_book and columns else int(has_it.sum())
-        where = ", ".join(columns) or "key"
-        counts |= {where: counts.get(where, 0) + count} if count else {}
-    for column, count in counts.items():
+def _unread(name: str, why: object) -> Remains:
+    return Remains(name, f"it cannot be read, so nothing is proved of it: {str(why).partition(chr(10))[0]}")
+
+
+def _in_file(root: str, name: str, sought: Sought) -> Iterator[Remains]:
+    filesystem, path = open_filesystem(below(root, name))
+    with filesystem.open_input_file(path) as source:
+        begin = source.read(_MAGIC_BYTES)
+    counts, is_unread = dict[str, int](), list[Remains]()
+    with _unless_unread(name, is_unread):
+        for rows in _tables(filesystem, path, _kind(name, begin)):
+            column, count = _in_rows(rows, sought, is_book=_is_book(name))
+            counts[column] = counts.get(column, 0) + count
+    hits = {column: count for column, count in counts.items() if count}
+    for column, count in hits.items():
         yield Remains(name, f"column {column} of {count:,} {'row' if count == 1 else 'rows'}")
+    if not hits:
+        compression = next((how for magic, how in _COMPRESSED.items() if begin.startswith(magic)), None)
+        with _unless_unread(name, is_unread):
+            if _is_in_bytes(filesystem, path, compression, sought):
+                yield Remains(name, "its bytes")
+    yield from is_unread
+
+
+@contextmanager
+def _unless_unread(name: str, unread: list[Remains]) -> Iterator[None]:
+    """Add to ``unread`` where what is done with the file fails; FileNotFoundError goes through."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        unread.append(_unread(name, error))
+
+
+def _kind(name: str, begin: bytes) -> str | None:
+    """Of a file of tables: which; an empty one has nothing, and any other is bytes alone."""
+    if not begin:
+        return None
+    if name.endswith(".parquet") or begin.startswith(_PARQUET):
+        return "parquet"
+    return "arrow" if name.endswith(".arrow") or begin.startswith(_ARROW) else None
+
+
+def _in_rows(rows: pa.Table, sought: Sought, *, is_book: bool) -> tuple[str, int]:
+    """In which columns, and in how many rows."""
+    columns = _columns(rows, sought.holds_anywhere if is_book else sought.holds)
+    if is_book:
+        return ", ".join(columns), len(rows) if columns else 0
+    return ", ".join(columns) or "key", int(sought.rows(rows, mentions=True).sum())
 
 
 def _is_book(name: str) -> bool:
@@ -77,37 +131,32 @@ def _columns(rows: pa.Table, is_there: Callable[[pa.Array], np.ndarray]) -> list
     ]
 
 
-def _tables(root: str, name: str) -> Iterator[pa.Table]:
-    """Rows of a Parquet or an Arrow file; of another, or of one that is not whole: none, its bytes are searched."""
-    filesystem, path = open_filesystem(f"{root}/{name}")
-    try:
-        if name.endswith(".parquet"):
-            with filesystem.open_input_file(path) as source:
-                for batch in pq.ParquetFile(source).iter_batches():
-                    yield pa.Table.from_batches([batch])
-        elif name.endswith(".arrow"):
-            with filesystem.open_input_file(path) as source:
-                reader = pa.ipc.open_file(source)
-                for number in range(reader.num_record_batches):
-                    yield pa.Table.from_batches([reader.get_batch(number)])
-    except (pa.ArrowException, OSError, ValueError):
+def _tables(filesystem: fs.FileSystem, path: str, kind: str | None) -> Iterator[pa.Table]:
+    """Rows of a file of Parquet or Arrow."""
+    if kind is None:
         return
+    with filesystem.open_input_file(path) as source:
+        if kind == "parquet":
+            for batch in pq.ParquetFile(source).iter_batches():
+                yield pa.Table.from_batches([batch])
+            return
+        reader = pa.ipc.open_file(source)
+        for number in range(reader.num_record_batches):
+            yield pa.Table.from_batches([reader.get_batch(number)])
 
 
-def _is_in_bytes(root: str, name: str, sought: Sought) -> bool:
-    """Also where they begin in one block and end in the next."""
+def _is_in_bytes(filesystem: fs.FileSystem, path: str, compression: str | None, sought: Sought) -> bool:
+    """Also where they begin in one block and end in the next. Raises ValueError for what Arrow cannot uncompress."""
+    if compression == _OTHER:
+        raise ValueError("it is compressed in a way that Arrow does not read")
     if not sought.anywhere:
         return False
-    filesystem, path = open_filesystem(f"{root}/{name}")
-    most = max((len(pattern) for pattern in sought.anywhere), default=0)
+    most = max(map(len, sought.anywhere))
     end = b""
-    try:
-        with filesystem.open_input_stream(path, compression=None) as stream:
-            while block := stream.read(_BLOCK):
-                if sought.is_in(end + block):
-                    return True
-                # One byte less than the longest pattern: one that lies whole in what is kept was seen already.
-                end = (end + block)[1 - most :]
-    except FileNotFoundError:  # deleted since it was listed
-        return False
+    with filesystem.open_input_stream(path, compression=compression) as stream:
+        while block := stream.read(_BLOCK):
+            if sought.is_in(end + block):
+                return True
+            # One byte less than the longest pattern: one that lies whole in what is kept was seen already.
+            end = (end + block)[1 - most :]
     return False

@@ -71,15 +71,31 @@ def files_below(root: str) -> "dict[str, fs.FileInfo]":
 
     Raises StorageError for a symbolic link on this machine, so that nothing behind it is taken for a part of ``root``.
     """
+    return {name: info for name, info in _all_below(root).items() if info is not None}
+
+
+def files_outside(root: str) -> dict[str, str]:
+    """Every other file below a folder or URI, which nobody reads: why (``why_outside``), by its name; what is no text
+    in the name is escaped. StorageError as ``files_below``.
+    """
+    outside = [name for name, info in _all_below(root).items() if info is None]
+    return {name.encode(errors="backslashreplace").decode(): str(why_outside(name)) for name in outside}
+
+
+def _all_below(root: str) -> "dict[str, fs.FileInfo | None]":
+    """None: of a name that ``why_outside`` refuses."""
     filesystem, path = open_filesystem(root)
+    prefix = f"{path.rstrip('/')}/"
     if not isinstance(filesystem, fs.LocalFileSystem):
         infos = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
-    else:
-        # Arrow's recursive selector follows symbolic links.
-        infos = filesystem.get_file_info(_local_files(path))
-    prefix = f"{path.rstrip('/')}/"
-    names = {info.path.removeprefix(prefix): info for info in infos if info.type == fs.FileType.File}
-    return {name: info for name, info in names.items() if why_outside(name) is None}
+        files = {info.path.removeprefix(prefix): info for info in infos if info.type == fs.FileType.File}
+        return {name: info if why_outside(name) is None else None for name, info in files.items()}
+    # Arrow's recursive selector follows symbolic links, and Arrow takes no path that is not UTF-8.
+    names = [whole.removeprefix(prefix) for whole in _local_files(path)]
+    kept = [name for name in names if why_outside(name) is None]
+    infos = filesystem.get_file_info([f"{prefix}{name}" for name in kept])
+    there = {name: info for name, info in zip(kept, infos, strict=True) if info.type == fs.FileType.File}
+    return {**there, **dict.fromkeys(name for name in names if why_outside(name) is not None)}
 
 
 def _local_files(root: str) -> list[str]:
