@@ -7,9 +7,10 @@ and not in ledgers and logs, which hold numbers, names and settings. A file that
 reported like one that has something.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from urllib.parse import unquote_to_bytes
 
 import numpy as np
@@ -20,7 +21,7 @@ from pyarrow import fs
 from ...state.tables.kept_below import below, files_below, files_outside
 from ...state.tables.names import BRANCHES, LANDING, LEDGER
 from ...state.tables.object_stores import open_filesystem
-from ...state.tables.sought import Sought, is_text, leaves
+from ...state.tables.sought import KEY_COLUMNS, Sought, is_text, leaves
 
 _BLOCK = 8 << 20
 _LOG = "_delta_log"
@@ -55,36 +56,40 @@ def remains(root: str, sought: Sought) -> Iterator[Remains]:
     """Every place below ``root`` with something of what is sought, by file, and every file that cannot be read."""
     for name, why in files_outside(root).items():
         yield _unread(name, why)
+    typed = dict[str, Remains]()
     for name in sorted(files_below(root)):
         # Writers of Delta percent-encode the values of partition columns in the names of folders.
         if sought.is_in(name.encode()) or sought.is_in(unquote_to_bytes(name)):
             yield Remains(name, "its name")
         with suppress(FileNotFoundError):  # deleted since it was listed
-            yield from _in_file(root, name, sought)
+            yield from _in_file(root, name, sought, typed)
+    yield from typed.values()
 
 
 def _unread(name: str, why: object) -> Remains:
     return Remains(name, f"it cannot be read, so nothing is proved of it: {str(why).partition(chr(10))[0]}")
 
 
-def _in_file(root: str, name: str, sought: Sought) -> Iterator[Remains]:
+def _in_file(root: str, name: str, sought: Sought, typed: dict[str, Remains]) -> Iterator[Remains]:
+    """``typed``: gets, by table, what is said of keys that nobody can compare."""
     filesystem, path = open_filesystem(below(root, name))
-    with filesystem.open_input_file(path) as source:
+    counts, unread, begin = dict[str, int](), list[Remains](), b""
+    with _unless_unread(name, unread), filesystem.open_input_file(path) as source:
         begin = source.read(_MAGIC_BYTES)
-    counts, is_unread = dict[str, int](), list[Remains]()
-    with _unless_unread(name, is_unread):
-        for rows in _tables(filesystem, path, _kind(name, begin)):
+        for rows in _tables(source, _kind(name, begin)):
             column, count = _in_rows(rows, sought, is_book=_is_book(name))
             counts[column] = counts.get(column, 0) + count
+            if sought.unread and not _is_book(name):
+                typed |= {_table(name): Remains(_table(name), why) for why in _typed(rows, sought.unread)}
     hits = {column: count for column, count in counts.items() if count}
     for column, count in hits.items():
         yield Remains(name, f"column {column} of {count:,} {'row' if count == 1 else 'rows'}")
     if not hits:
         compression = next((how for magic, how in _COMPRESSED.items() if begin.startswith(magic)), None)
-        with _unless_unread(name, is_unread):
+        with _unless_unread(name, unread):
             if _is_in_bytes(filesystem, path, compression, sought):
                 yield Remains(name, "its bytes")
-    yield from is_unread
+    yield from unread[:1]
 
 
 @contextmanager
@@ -115,6 +120,23 @@ def _in_rows(rows: pa.Table, sought: Sought, *, is_book: bool) -> tuple[str, int
     return ", ".join(columns) or "key", int(sought.rows(rows, mentions=True).sum())
 
 
+def _typed(rows: pa.Table, unread: Sequence[bytes]) -> Iterator[str]:
+    """Why it cannot be known whether a table has one of these keys: its own are read by a serde."""
+    kinds = [str(rows[name].type) for name in KEY_COLUMNS if name in rows.column_names and not _is_bytes(rows[name])]
+    if kinds:
+        key = ", ".join(one.hex() for one in unread)
+        yield f"it cannot be proved, since keys are {kinds[0]} here, and what {key} is as one is not known"
+
+
+def _is_bytes(column: pa.ChunkedArray) -> bool:
+    return bool(pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type))
+
+
+def _table(name: str) -> str:
+    """The folder of a file's table, which is above those of its partitions."""
+    return "/".join(takewhile(lambda folder: "=" not in folder, name.split("/")[:-1]))
+
+
 def _is_book(name: str) -> bool:
     """Whether a file is of a ledger, of the registry of branches, or of a log."""
     folders = name.split("/")[:-1]
@@ -131,15 +153,12 @@ def _columns(rows: pa.Table, is_there: Callable[[pa.Array], np.ndarray]) -> list
     ]
 
 
-def _tables(filesystem: fs.FileSystem, path: str, kind: str | None) -> Iterator[pa.Table]:
+def _tables(source: pa.NativeFile, kind: str | None) -> Iterator[pa.Table]:
     """Rows of a file of Parquet or Arrow."""
-    if kind is None:
-        return
-    with filesystem.open_input_file(path) as source:
-        if kind == "parquet":
-            for batch in pq.ParquetFile(source).iter_batches():
-                yield pa.Table.from_batches([batch])
-            return
+    if kind == "parquet":
+        for batch in pq.ParquetFile(source).iter_batches():
+            yield pa.Table.from_batches([batch])
+    elif kind == "arrow":
         reader = pa.ipc.open_file(source)
         for number in range(reader.num_record_batches):
             yield pa.Table.from_batches([reader.get_batch(number)])

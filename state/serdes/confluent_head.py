@@ -138,11 +138,12 @@ def is_id(one: object) -> bool:
 
 def message_indexes_of(path: list[int]) -> tuple[bytes, ...]:
     """Of the message with these indexes: of the file's messages, then of those within each other."""
-    whole = b"".join(_varint(2 * number) for number in (len(path), *path))
+    whole = b"".join(varint(2 * number) for number in (len(path), *path))
     return (b"\0", whole) if path == [0] else (whole,)
 
 
-def _varint(number: int) -> bytes:
+def varint(number: int) -> bytes:
+    """A number as Protobuf and Avro write it: seven bits a byte, the lowest first."""
     encoded = bytearray()
     while number > 127:
         encoded.append(number & 127 | 128)

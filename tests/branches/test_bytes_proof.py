@@ -11,7 +11,9 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
+from kstreams_replay.jobs.branches import bytes_proof
 from kstreams_replay.jobs.branches.bytes_proof import remains
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.tables.sought import Sought
@@ -101,6 +103,27 @@ def test_compressed_files_are_searched_or_named(tmp_path):
     assert {name for name, what in said.items() if what == "its bytes"} == {"log.gz", "log.bz2", "log.zst"}
     assert {name for name, what in said.items() if what.startswith(UNREAD)} == {"cut.gz", "log.xz", "log.zip"}
     assert set(said) == {"log.gz", "log.bz2", "log.zst", "cut.gz", "log.xz", "log.zip"}
+
+
+def test_a_file_that_the_machine_refuses_is_named_and_others_are_searched(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("bob")
+    (tmp_path / "b.txt").write_text(ANN)
+    opened = fs.LocalFileSystem.open_input_file
+
+    def refused(self: fs.LocalFileSystem, path: str) -> pa.NativeFile:
+        if path.endswith("a.txt"):
+            raise PermissionError(13, "Permission denied", path)
+        return opened(self, path)
+
+    class Refusing(fs.LocalFileSystem):
+        open_input_file = refused
+
+    monkeypatch.setattr(bytes_proof, "open_filesystem", lambda path: (Refusing(), path))
+
+    assert proved(tmp_path) == {
+        "a.txt": f"{UNREAD}: [Errno 13] Permission denied: '{tmp_path}/a.txt'",
+        "b.txt": "its bytes",
+    }
 
 
 def test_an_empty_file_has_nothing(tmp_path):

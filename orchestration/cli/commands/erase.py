@@ -83,6 +83,10 @@ def _print(done: Erasure, sought: Sought) -> None:
         said = "could then be asked for" if part.oldest is None else "can be asked for"
         oldest = "the increment that erases" if part.oldest is None else f"increment {part.oldest}"
         print(f"{part.pipeline}: {oldest} is the oldest that {said}")
+        if part.restates and not part.rows:
+            print(f"{part.pipeline}: has read such records and has no row under the key: name what its own keys are")
+    for key in sought.unread:
+        print(f"what a table has for {key.hex()} is not known from its bytes: name that with --key, too")
     _print_remains(done, sought)
 
 
@@ -99,6 +103,6 @@ def _print_remains(done: Erasure, sought: Sought) -> None:
 
 
 def _proof(sought: Sought) -> str:
-    if all(key in sought.anywhere for key in sought.keys):
-        return "no file of the warehouse holds it"
-    return "no table holds it as a value or in quotes; a key this short is not sought within other words"
+    if sought.has_short:
+        return "no table holds it as a value or in quotes; a key this short is not sought within other words"
+    return "no file of the warehouse holds it"
