@@ -100,7 +100,7 @@ def form_of(operator: "StatefulOperator") -> RowForm:
     """How the rows of ``operator`` are found."""
     own = [*operator.rows_schema(), pa.field("increment", pa.int64()), pa.field("deleted", pa.bool_())]
     return RowForm(
-        name=f"{type(operator).__name__} {operator.row_key} {operator.due}",
+        name=f"{type(operator).__name__} {operator.row_key} {operator.due} {operator.finding_serde}",
         schema=pa.schema(own),
         row_key=operator.row_key,
         found_by=operator.found_by,

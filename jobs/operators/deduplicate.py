@@ -138,9 +138,12 @@ class Deduplicate(StatefulOperator):
             coders["id"] = (self.ids, self.ids.serde)
         return {name: coders[name] for name in self.row_key}
 
+    @property
+    def finding_serde(self) -> Serde:
+        return self._coders()[self.row_key[0]][1]
+
     def found_by(self, rows: pa.Table) -> pa.Array:
-        name = self.row_key[0]
-        return self._coders()[name][1].encode(only_chunk(rows, name))
+        return self.finding_serde.encode(only_chunk(rows, self.row_key[0]))
 
     def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
         return rows["record_time_ms"].to_numpy() < counters.get("stream_time_ms", -1) - self.interval_ms

@@ -35,7 +35,7 @@ class RowForm:
 
     ``row_key``: columns that name a row. ``found_by``: of every row the serialized key by which it is looked for; rows
     of one row key have one. ``due_ms``: of every row the time at which its timer fires (NEVER: it has none), or None
-    when no row has one. ``name`` distinguishes forms.
+    when no row has one. ``name`` distinguishes forms; the serde is in it with which ``found_by`` writes keys.
     """
 
     name: str

@@ -46,3 +46,23 @@ def test_increments_over_a_large_store_leave_what_one_big_increment_leaves(tmp_p
     assert tables_of(warehouse, "cut", topology()) == tables_of(warehouse, "whole", topology())
     newest = tables_of(warehouse, "whole", topology())["outputs/counted"][-1]["value"]
     assert newest in (20, 40)
+
+
+def test_a_warm_copy_made_under_another_key_serde_is_not_looked_into(tmp_path, monkeypatch):
+    """
+    Its hashes are of keys as the other serde writes them, so nobody would find the rows.
+    """
+    monkeypatch.setattr(task_stores, "ALL_BELOW_ROWS", 0)
+    monkeypatch.setattr(task_stores, "ALL_BELOW_SHARE", 0)
+    small = Serde.of(str.encode, bytes.decode, type="string")
+    capital = Serde.of(lambda text: text.upper().encode(), lambda data: data.decode().lower(), type="string")
+    warehouse, cache = Warehouse(str(tmp_path / "warehouse")), tmp_path / "cache"
+    cache.mkdir(mode=0o700)
+    for part, key in enumerate((small, capital)):
+        rows = [LandedRecord(0, name, bytes(8), n) for n, name in enumerate((b"a", b"a", b"b"), 3 * part)]
+        plant(warehouse, "clicks", rows, partitions=1)
+        list(replay(warehouse, counts(key), pipeline="p", runner=LocalRunner(str(cache))))
+
+    counted = tables_of(warehouse, "p", counts(capital))["outputs/counted"]
+
+    assert [(row["key"], row["value"]) for row in counted[3:]] == [("a", 3), ("a", 4), ("b", 2)]

@@ -99,7 +99,7 @@ class Distinct(StoreOperator):
     def found_by(self, rows: pa.Table) -> pa.Array:
         if self.id_selector is None:
             return super().found_by(rows)
-        return self.context.shape.key.encode(pc.struct_field(only_chunk(rows, "key"), "key"))
+        return self.finding_serde.encode(pc.struct_field(only_chunk(rows, "key"), "key"))
 
     def counters(self) -> Counters:
         return super().counters() | {"without_id": self.without_id}

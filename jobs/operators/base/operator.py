@@ -274,9 +274,14 @@ class StatefulOperator(Operator):
     finds_rows = False
     """It looks up single rows by their keys when it needs them: a task calls ``resume_with``."""
 
+    @property
+    def finding_serde(self) -> Serde:
+        """Which writes the keys of the records that find rows. Copies of rows that are sorted by them depend on it."""
+        return self.context.shape.key
+
     def found_by(self, rows: pa.Table) -> pa.Array:
         """The serialized key of the records that find each of the durable ``rows``."""
-        return self.context.shape.key.encode(only_chunk(rows, "key"))
+        return self.finding_serde.encode(only_chunk(rows, "key"))
 
     def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
         """Which of the durable ``rows`` no record will ever see again unless production restarts: a bool for each row.

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....state.buffers import only_chunk
 from ....state.errors import ConfigError, ReplayError, TaskFailed
 from ....state.near_names import did_you_mean
 from ....state.records.batches import NO_OFFSET, OF_CAUSE, Batch, Chunk, Drops
 from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
 from ....state.runs.stored_rows import StoredRows, in_memory
+from ....state.serdes import Serde
 from ....state.serdes.handed_over import HandOver
 from ....state.serdes.rebuilding import Take
 from ....state.times import NO_TIMESTAMP_MS, Duration, bounded_ms, duration_ms, whole_ms
@@ -319,8 +319,10 @@ class Process(SharingOperator):
         self.ticks.now_ms = self._counters.get(WALL_CLOCK, NO_TIMESTAMP_MS)
         self.begin()
 
-    def found_by(self, rows: pa.Table) -> pa.Array:
-        return only_chunk(rows, "key")
+    @property
+    def finding_serde(self) -> Serde:
+        """Its rows hold keys as its stores' serdes write them."""
+        return Serde.bytes()
 
     def counters(self) -> Counters:
         counters = {"stream_time_ms": self.stream_time_ms} | self.schedules.counters() | self.ticks.counters()
