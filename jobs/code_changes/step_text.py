@@ -29,8 +29,8 @@ STEPS = (
 )  # fmt: skip
 """Attributes of nodes that hold what a user wrote."""
 
-_TEXTS = 4
-"""Rises when the same step gets another text; 4: arguments in expressions, and more of functions, are distinguished."""
+_TEXTS = 5
+"""Rises when the same step gets another text; 5: all that a function holds is distinguished, docstrings are not."""
 
 _NUMBERS = ("count", "sum", "min", "max")
 _REFERENCES = ("first", "last", "min_by", "max_by", "latest")
