@@ -30,7 +30,7 @@ from ..history.committed_tables import done_row, in_force, rows_of
 from ..history.exclusions import refuse_erased
 from ..history.store_reader import store_in, store_of
 from ..replay.landed_times import LandedTimes
-from ..replay.rerun import Rerun
+from ..replay.rerun import Rerun, recorded_order
 from ..tape.shared_reads import sharing_reads
 from ..topology.topology import Topology
 from .branches import branches, drop, fork
@@ -102,17 +102,19 @@ def verify(
     until: int | None = None,
     increments: Sequence[int | str] = (1, 7, RANDOM),
     seed: int = 0,
-    order: str = "time",
+    order: str | None = None,
     doing: Callable[[str], None] = lambda sentence: None,
 ) -> Verification:
     """Run increments ``since`` to ``until`` (None: the last one) again, once for each of ``increments``: in so many, or
     cut at random places that ``seed`` says; and compare.
 
+    ``order``: None for that in which the range took records; another one is refused.
     Raises ConfigError for a range that is not there, that other code ran, in which something was restored, or in which
     topics landed that a pattern matches. Raises LedgerError for one of whose records some were erased, and what a
     replay raises.
     """
     planned, done = _range(warehouse, topology, pipeline, since, until)
+    order = recorded_order(f"pipeline {pipeline!r}", [plan.by_arrival for plan in planned], order)
     topology = topology.reading(planned[-1].cut_to)
     since, last = done[0].increment, done[-1]
     earlier = Ledger(warehouse.pipeline(pipeline).ledger).done_before(since)

@@ -33,6 +33,7 @@ from ..history.history import History
 from ..operators.stateless_nodes import FlatMapNode, MapNode, SelectKeyNode
 from ..replay.left_out import as_read
 from ..replay.plan import Plan
+from ..replay.rerun import recorded_order
 from ..tape.landed_topic import Landed
 from ..task.decoding import Decoder
 from ..topology.topology import Topology
@@ -84,7 +85,7 @@ def explain(
     topology: Topology,
     record: str | Position,
     *,
-    order: str = "time",
+    order: str | None = None,
     say_time: Callable[[int], str] = str,
     whole: bool = True,
 ) -> Explanation:
@@ -92,10 +93,10 @@ def explain(
 
     ``record``: a landed one, or one of a repartition topic, by the place that `dropped` has. Of the latter the steps
     are those of its own task, and of the tasks below where no other record of the same cause came to them. ``order``:
-    as the pipeline was replayed. ``say_time``: how sentences say a time. ``whole``: False to end with the record, and
-    to run nothing where committed tables say what became of it. Raises ConfigError for a topic, partition or offset
-    that is not there and for another topology than that of the increment; LedgerError for a record that no increment
-    has read.
+    None for that in which the increment took records; another one is refused. ``say_time``: how sentences say a time.
+    ``whole``: False to end with the record, and to run nothing where committed tables say what became of it. Raises
+    ConfigError for a topic, partition or offset that is not there and for another topology or order than that of the
+    increment; LedgerError for a record that no increment has read.
     """
     record = parse_place(record) if isinstance(record, str) else record
     history = History(warehouse, pipeline, topology)
@@ -122,6 +123,7 @@ def explain(
             f"another one ({topology.fingerprint})",
             "name the topology as it was then",
         )
+    order = recorded_order(f"increment {increment} of {pipeline!r}", [row.content.by_arrival], order)
     writer = SentenceWriter(topology, say_time)
     if landed is not None and not topology.readers_of(record[0]):
         return Explanation(record, increment, _global_steps(topology, landed, record), [])

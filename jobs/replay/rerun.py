@@ -5,13 +5,14 @@ nothing. Who runs its tasks decides what becomes of their rows. With ``last``, n
 done row has read, whatever has come since.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import cached_property
 
 import pyarrow as pa
 
 from ...state.compilation.kernel_tiers import tiers
+from ...state.errors import ConfigError
 from ...state.runs.local_copies import StateFile
 from ...state.tables.branch_files import refuse_damage
 from ...state.tables.data_files import DataFile, OpenTables, read_rows
@@ -155,6 +156,20 @@ class Rerun:
     def rows_of(self, table: str, schema: pa.Schema) -> pa.Table:
         """What ``go_on`` wrote to a table that is no store's, with the columns of ``schema``."""
         return read_rows(self.tables.table(table), self.files[table], schema)
+
+
+def recorded_order(place: str, by_arrival: Collection[bool], given: str | None) -> str:
+    """The order in which a pipeline took records, "time" or "arrival", as its ledger has it for the increments of
+    ``place``. ``given``: by the caller, None: not at all. Raises ConfigError where that is another one, or where the
+    increments had both.
+    """
+    orders = sorted({"arrival" if each else "time" for each in by_arrival})
+    if len(orders) != 1:
+        next_step = "choose increments of one order"
+        raise ConfigError(place, "increments that took records in one order", " and ".join(orders), next_step)
+    if given not in (None, orders[0]):
+        raise ConfigError(place, f"the order of its replay, {orders[0]!r}", repr(given), "leave the order out")
+    return orders[0]
 
 
 def _bounded(landed: Landed, last: DoneRow) -> Landed:

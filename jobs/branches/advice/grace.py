@@ -22,6 +22,7 @@ from ...graph.graph import Graph, Node
 from ...history.committed_tables import in_force
 from ...landing.files.file_order import Disorder
 from ...landing.landed_disorder import landed_disorder
+from ...replay.rerun import recorded_order
 from ...topology.topology import Topology
 from .lateness import Lateness, lateness_of
 from .trial import Trial, TrialRange, run_trial
@@ -100,7 +101,7 @@ def advise_grace(
     refused_max: float = REFUSED_MAX,
     since_ms: int | None = None,
     until_ms: int | None = None,
-    order: str = "time",
+    order: str | None = None,
     doing: Callable[[str], None] = lambda sentence: None,
 ) -> Advice:
     """Try ``graces`` (ms; None: those around the percentiles of lateness) on each of ``nodes`` (none: all with a
@@ -108,7 +109,8 @@ def advise_grace(
 
     ``since_ms``: begin with the first increment that took stream time to this time or past it, from the state before
     it; ``until_ms``: take no record of this time or later. ``refused_max``: share of records that a suggestion may
-    refuse. ``order``: as the pipeline was replayed. ``doing`` gets a line for each step, first the cost.
+    refuse. ``order``: None for that in which the range took records; another one is refused. ``doing`` gets a line for
+    each step, first the cost.
     Raises ConfigError for nodes without a grace and for a topology without any, LedgerError when nothing was replayed,
     and what a replay raises.
     """
@@ -159,7 +161,7 @@ def _watched(topology: Topology, names: Sequence[str]) -> list[Node]:
 
 
 def _range(
-    warehouse: Warehouse, pipeline: str, since_ms: int | None, until_ms: int | None, order: str
+    warehouse: Warehouse, pipeline: str, since_ms: int | None, until_ms: int | None, order: str | None
 ) -> tuple[TrialRange, int, int, float]:
     """The range, its first and last increment, and the seconds that tasks computed on it."""
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
@@ -170,6 +172,9 @@ def _range(
     own = [row for row in rows if row.content.books and (before is None or row.increment > before.increment)]
     last = rows[-1]
     seconds = sum((row.content.seconds or {}).get("compute", 0.0) for row in own)
+    plans = ledger.plans(own[0].increment, last.increment) if own else []
+    taken = [row.content.by_arrival for row in plans] or [last.content.by_arrival]
+    order = recorded_order(f"pipeline {pipeline!r}", taken, order)
     over = TrialRange(warehouse, pipeline, before, last.content, order, until_ms)
     return over, own[0].increment if own else last.increment, last.increment, seconds
 

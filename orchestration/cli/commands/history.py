@@ -109,7 +109,7 @@ class ExplainOptions:
     warehouse: str
     pipeline: str
     whole: bool
-    order: str
+    order: str | None
     raw: bool
 
     def say_time(self, time_ms: int) -> str:
@@ -137,7 +137,7 @@ class ExplainOptions:
 @options.warehouse
 @options.pipeline
 @option("--all", "whole", is_flag=True, help="what every operator did, and what came of it to the increment's end")
-@option("--order", type=click.Choice(["time", "arrival"]), default="time", help="as the pipeline was replayed")
+@option("--order", type=click.Choice(["time", "arrival"]), help="of its replay, which is the default")
 @options.raw
 def explain(**given: Any) -> int:
     """Say what became of a record and why, what caused a row of an output, or why a record was dropped."""

@@ -75,11 +75,11 @@ def _advice_in(path: Path) -> dict[str, Any]:
         help=f"of its records, so many may be refused (default {REFUSED_MAX})")  # fmt: skip
 @option("--since", metavar="TIME", help="begin with the increment that took stream time to this time (default: all)")
 @option("--until", metavar="TIME", help="take no records of this time or later")
-@option("--order", type=click.Choice(["time", "arrival"]), default="time", help="as the pipeline was replayed")
+@option("--order", type=click.Choice(["time", "arrival"]), help="of its replay, which is the default")
 @option("--json", "as_json", is_flag=True, help="print one JSON object")
 def advise(
     what: str, topology: str, warehouse: str, pipeline: str, grace: str | None, node: tuple[str, ...],
-    refused_max: float, since: str | None, until: str | None, order: str, as_json: bool,
+    refused_max: float, since: str | None, until: str | None, order: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Run the landed history again with other graces, and say what each would have done. Nothing is changed."""
     with closing(progress_on(sys.stderr)) as progress:

@@ -27,7 +27,7 @@ from ..exit_codes import ExitCode
 @option("--to", "until", type=options.COUNT, metavar="N", help="last increment (default: the last)")
 @option("--increments", default="1,7,random", metavar="LIST", help="run it in so many (default 1,7,random)")
 @option("--seed", type=options.Whole(), default=0, metavar="S", help="of the places that are random (default 0)")
-@option("--order", type=click.Choice(["time", "arrival"]), default="time", help="as the pipeline was replayed")
+@option("--order", type=click.Choice(["time", "arrival"]), help="of its replay, which is the default")
 @option(
     "--runner", type=click.Choice(["local", "spark"]), default="local", help="in this process (default), or on Spark"
 )
@@ -35,7 +35,7 @@ from ..exit_codes import ExitCode
 @options.as_json
 def verify(
     topology: str, warehouse: str, pipeline: str, since: int, until: int | None, increments: str, seed: int,
-    order: str, runner: str, master: str | None, as_json: bool,
+    order: str | None, runner: str, master: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Prove that results do not depend on where the input was cut. The exit code is 4 when they do."""
     wanted = [_number(each) for each in increments.split(",")]
