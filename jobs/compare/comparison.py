@@ -25,6 +25,7 @@ from .crashes import explain_crashes
 from .late_records import LateRecords
 from .missing_rows import explain_missing
 from .other_places import explain_append_time, explain_order, explain_places
+from .proposed_restarts import Proposal, propose
 from .repeated_rows import explain_repeats, find_repeated, find_twins
 from .restarts import LetIn, Restart, explain_restarts
 from .shown_rows import read_shown
@@ -58,6 +59,7 @@ class Comparison:
     ``causes``: differences by cause. ``differences``: a row each, by time, with the numbers of both sides. ``first``:
     the first of them, in words. ``restarts``: the fewest that explain what was let in. ``begins``: of each cause the
     record time of its first difference; ``over_time``: differences by spans of record time.
+    ``proposal``: which of the restarts to record, where that was asked for.
     """
 
     output: str
@@ -73,6 +75,7 @@ class Comparison:
     restarts: tuple[Restart, ...]
     begins: Mapping[str, int]
     over_time: tuple[Mapping[str, int], ...]
+    proposal: Proposal | None = None
 
     @property
     def is_equal(self) -> bool:
@@ -86,10 +89,11 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """All but ``differences``, as JSON values."""
-        names = [name for name in vars(self) if name not in ("differences", "first", "restarts")]
+        names = [name for name in vars(self) if name not in ("differences", "first", "restarts", "proposal")]
         return {
             **{name: getattr(self, name) for name in names},
-            "restarts": [{**asdict(each), "place": each.place} for each in self.restarts],
+            "restarts": [each.to_json() for each in self.restarts],
+            **({} if self.proposal is None else {"proposal": self.proposal.to_json()}),
             "first": [asdict(each) for each in self.first],
         }
 
@@ -110,6 +114,7 @@ def compare(
     ignore_order: bool = False,
     no_cache: bool = False,
     no_trials: bool = False,
+    infer_restarts: bool = False,
     shown: int = 10,
     say_time: Callable[[int], str] = str,
 ) -> Comparison:
@@ -120,9 +125,10 @@ def compare(
     and window counts) or "events" (every row, in order); None: what the topology says of the output.
     ``ignore_fields``: of the value, which may differ; ``ignore_order``: so may the order. ``no_cache``: production has
     statestore.cache.max.bytes=0, so no cache explains a missing row. ``no_trials``: tasks do not run again to find
-    restarts (jobs/compare/tried_restarts.py). ``shown``: so many differences in words; ``say_time``: how sentences say
-    a time. Raises ConfigError for an output, topic, form or field that is not there,
-    LedgerError where nothing is replayed.
+    restarts (jobs/compare/tried_restarts.py). ``infer_restarts``: the pipeline runs again in memory with the restarts
+    (jobs/compare/proposed_restarts.py). ``shown``: so many differences in words; ``say_time``: how sentences say a
+    time. Raises ConfigError for an output, topic, form or field that is not there, LedgerError where nothing is
+    replayed.
     """
     if form not in (None, CHANGELOG, EVENTS):
         raise ConfigError("form", f"{CHANGELOG} or {EVENTS}", repr(form), "name one of them")
@@ -140,7 +146,14 @@ def compare(
     may_try = span == ALL_TIMES and not (ignore_order or no_trials)
     tried = try_restarts(case, ignore_fields) if may_try else ()
     sentences = CauseSentences(case, let_in, partitioner, say_time, tuple(tried))
-    differences, same = _newest(case) if form == CHANGELOG else differing_rows(case)
+    differing = _newest if form == CHANGELOG else differing_rows
+    differences, same = differing(case)
+    proposal = None
+    if infer_restarts:
+        proposal = propose(
+            case, sentences.restarts, lambda case: _counts(None, 0, differing(case)[0]["cause"]), span=span,
+            ignored=ignore_fields, ignores_order=ignore_order,
+        )  # fmt: skip
     return Comparison(
         output, with_topic, pipeline, row.increment, form, (len(ours), len(theirs)),
         _counts("equal", same, differences["verdict"]), _counts(None, 0, differences["cause"]),
@@ -148,7 +161,7 @@ def compare(
         tuple(shown_differences(case, differences.head(shown), sentences.sentence, sentences.record)),
         sentences.restarts,
         dict(differences.group_by("cause", maintain_order=True).agg(pl.col("time_ms").min()).iter_rows()),
-        tuple(_over_time(differences)),
+        tuple(_over_time(differences)), proposal,
     )  # fmt: skip
 
 

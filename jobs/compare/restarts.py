@@ -12,7 +12,8 @@ goes back to such a place, too. Then rows of later records may be before, and ro
 none of a key and window whose last record is before the place.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -44,6 +45,10 @@ class Restart:
     def place(self) -> str:
         """PARTITION:OFFSET of the first record that was taken after it, as far as is known."""
         return f"{self.partition}:{self.before}"
+
+    def to_json(self) -> dict[str, Any]:
+        """With its place."""
+        return {**asdict(self), "place": self.place}
 
     def has(self, other: "Restart") -> bool:
         """Whether ``other`` may be the same one."""

@@ -33,6 +33,9 @@ Span = tuple[int, int]
 
 ALL_TIMES = (-UNBOUNDED, UNBOUNDED)
 
+PLACE = (("partition", pa.int32()), ("offset", pa.int64()), ("cause_offset", pa.int64()))
+"""Columns of our rows that say where each is, and which record caused it."""
+
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 _BLOCK = 1 << 14
 """Rows that are mixed at a time: what is between stays in the processor's cache."""
@@ -116,23 +119,14 @@ def read_output(
     """Rows of the output as of the done row. ``partitions``: of what production wrote; ``span``: which times;
     ``ignored``: fields of the value that are not compared.
     """
-    numbers = [("partition", pa.int32()), ("offset", pa.int64()), ("cause_offset", pa.int64())]
-    schema = pa.schema([*numbers, *row_schema(output)])
-
+    schema = pa.schema([*PLACE, *row_schema(output)])
     path = warehouse.pipeline(pipeline).table(output.table)
     files = table_files(warehouse, pipeline, done, output.table)
 
     def parts() -> Iterator[Side]:
         for file in files:
-            rows = _within(read_rows(path, [file], schema), "record_time_ms", span)
-            keys, values = _whole(rows, "key"), _whole(rows, "value")
-            own = _integers(rows, "partition", np.int32)
-            target = output.partitions_of(keys, partitions) if output.moves_keys else own
-            bounds = [_integers(rows, name) for name in WINDOW] if output.windows else None
-            yield _side(
-                output, own, _integers(rows, "offset"), target, keys, bounds, values, _integers(rows, "record_time_ms"),
-                ignored=ignored, cause=_integers(rows, "cause_offset"),
-            )  # fmt: skip
+            rows = within(read_rows(path, [file], schema), "record_time_ms", span)
+            yield side_of(output, rows, partitions, ignored)
 
     fixed = _without(output)
     fixed["is_unreadable"] = 0
@@ -150,7 +144,7 @@ def read_landed(output: ComparedOutput, landed: ProductionTopic, *, span: Span, 
 
     def parts() -> Iterator[Side]:
         for file in landed.files:
-            rows = _within(read_rows(landed.path, [file], schema), "timestamp", span)
+            rows = within(read_rows(landed.path, [file], schema), "timestamp", span)
             keys = output.key_serde.decode(_whole(rows, "key"))
             raw = _whole(rows, "value")
             if "headers" in names:
@@ -172,6 +166,17 @@ def read_landed(output: ComparedOutput, landed: ProductionTopic, *, span: Span, 
 def _without(output: ComparedOutput) -> dict[str, int | str]:
     """Of an output without windows, their bounds."""
     return {} if output.windows else {"start": 0, "end": 0}
+
+
+def side_of(output: ComparedOutput, rows: pa.Table, partitions: int, ignored: Collection[str]) -> Side:
+    """``rows`` of the output, with the columns of ``PLACE`` and ``row_schema``; parameters as of ``read_output``."""
+    keys, own = _whole(rows, "key"), _integers(rows, "partition", np.int32)
+    target = output.partitions_of(keys, partitions) if output.moves_keys else own
+    bounds = [_integers(rows, name) for name in WINDOW] if output.windows else None
+    return _side(
+        output, own, _integers(rows, "offset"), target, keys, bounds, _whole(rows, "value"),
+        _integers(rows, "record_time_ms"), ignored=ignored, cause=_integers(rows, "cause_offset"),
+    )  # fmt: skip
 
 
 def row_schema(output: ComparedOutput) -> pa.Schema:
@@ -336,7 +341,8 @@ def _with(digest: "np.ndarray | np.uint64", column: "np.ndarray | np.uint64") ->
 # --- columns -------------------------------------------------------------------------------------------------
 
 
-def _within(rows: pa.Table, column: str, span: Span) -> pa.Table:
+def within(rows: pa.Table, column: str, span: Span) -> pa.Table:
+    """Rows whose time in ``column`` is in ``span``."""
     if span == ALL_TIMES:
         return rows
     times = rows[column]

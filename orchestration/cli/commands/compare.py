@@ -4,15 +4,16 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from shlex import join, quote
 from textwrap import indent, wrap
 
 import click
 
-from ....jobs.compare.case import Cause
 from ....jobs.compare.cause_sentences import say_restart
 from ....jobs.compare.compared_output import CHANGELOG, EVENTS
 from ....jobs.compare.comparison import Comparison, Difference
 from ....jobs.compare.comparison import compare as compare_output
+from ....jobs.compare.proposed_restarts import Proposal
 from ....jobs.compare.restarts import Restart
 from ....state.tables.warehouse import Warehouse
 from ....state.times import instant_ms
@@ -43,7 +44,11 @@ BAR, WIDTH = 40, 118
 @option("--ignore-order", is_flag=True, help="rows of a partition may be in another order")
 @option("--no-cache", is_flag=True, help="production has statestore.cache.max.bytes=0: no cache explains a missing row")
 @option("--no-trials", is_flag=True, help="do not run tasks again to find the restarts that explain what has no cause")
-@option("--infer-restarts", is_flag=True, help="propose the fewest restarts to record, and say what they leave")
+@option(
+    "--infer-restarts",
+    is_flag=True,
+    help="propose the fewest restarts to record, and replay in memory to say what they leave",
+)
 @option("--limit", type=options.Whole(min=0), default=10, metavar="N", help="so many differences (default 10)")
 @option("--json", "as_json", is_flag=True, help="print JSON")
 @options.raw
@@ -61,15 +66,15 @@ def compare(
             Warehouse(warehouse), load_topology(topology, warehouse), output, with_topic=with_topic, pipeline=pipeline,
             increment=increment, since_ms=None if since is None else instant_ms(since, "--from"),
             until_ms=None if until is None else instant_ms(until, "--to"), form=form, ignore_fields=ignore_fields,
-            ignore_order=ignore_order, no_cache=no_cache, no_trials=no_trials, shown=limit,
-            say_time=str if raw else utc,
+            ignore_order=ignore_order, no_cache=no_cache, no_trials=no_trials,
+            infer_restarts=infer_restarts, shown=limit, say_time=str if raw else utc,
         )  # fmt: skip
     if as_json:
         print(json.dumps(comparison.to_json(), indent=2, default=str))
     else:
-        _print(comparison, f"--topology {topology} --warehouse {warehouse} --pipeline {pipeline}", raw=raw)
-        if infer_restarts:
-            _print_proposal(comparison, warehouse)
+        _print(comparison, place_options(topology, warehouse, pipeline), raw=raw)
+        if comparison.proposal is not None:
+            _print_proposal(comparison.proposal, warehouse)
     return ExitCode.DONE if comparison.is_equal else ExitCode.FAILED
 
 
@@ -113,17 +118,26 @@ def _let_in(restart: Restart) -> str:
     return "1 late record" if restart.records == 1 else f"{restart.records:,} late records"
 
 
-def _print_proposal(comparison: Comparison, warehouse: str) -> None:
-    """Commands that record the restarts, and how many differences have another cause."""
-    topics = dict.fromkeys(restart.topic for restart in comparison.restarts)
+def place_options(topology: str, warehouse: str, pipeline: str) -> str:
+    """What follows the name of a command that is to be pasted."""
+    return join(["--topology", topology, "--warehouse", warehouse, "--pipeline", pipeline])
+
+
+def _print_proposal(proposal: Proposal, warehouse: str) -> None:
+    """Commands that record the restarts, and the differences that a replay with them left."""
+    topics = dict.fromkeys(restart.topic for restart in proposal.restarts)
     intro = "to replay with these restarts, record them and replay under another pipeline name:"
     print(f"\n{intro if topics else 'no restart is to be recorded'}")
     for topic in topics:
-        restarts = " ".join(f"--restart {restart.place}" for restart in comparison.restarts if restart.topic == topic)
-        print(f"  replay land {topic} --warehouse {warehouse} {restarts}")
-    others = {name: count for name, count in comparison.causes.items() if name != str(Cause.RESTART)}
-    left = ", ".join(f"{count:,} {name}" for name, count in others.items())
-    print(f"they leave {left}" if left else "they leave nothing")
+        places = [word for each in proposal.restarts if each.topic == topic for word in ("--restart", each.place)]
+        print(f"  {join(['replay', 'land', topic, '--warehouse', warehouse, *places])}")
+    for place, why in proposal.impossible.items():
+        print(f"no replay can take the restart before {place}: {why}")
+    if proposal.reason is not None:
+        print(proposal.reason)
+    if proposal.leaves is not None:
+        left = ", ".join(f"{count:,} {name}" for name, count in proposal.leaves.items())
+        print(f"they leave {left}" if left else "they leave nothing")
 
 
 def print_difference(
@@ -147,4 +161,4 @@ def print_difference(
     if difference.sentence:
         print(indent("\n".join(wrap(difference.sentence, WIDTH)), "   "))
     if difference.record is not None:
-        print(f"   replay explain --record {difference.record} {options}")
+        print(f"   replay explain --record {quote(difference.record)} {options}")

@@ -17,7 +17,7 @@ from ...text_tables import print_json, print_table, utc
 from .. import options
 from ..command import command, option
 from ..exit_codes import ExitCode
-from .compare import print_difference
+from .compare import place_options, print_difference
 
 
 @command()
@@ -62,7 +62,7 @@ def judge(
     if as_json:
         print_json(judgement.to_json())
     else:
-        _print(judgement, f"--topology {topology} --warehouse {warehouse} --pipeline {pipeline}", raw=raw)
+        _print(judgement, place_options(topology, warehouse, pipeline), raw=raw)
     return ExitCode.DONE if judgement.is_equal else ExitCode.FAILED
 
 
