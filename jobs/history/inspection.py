@@ -6,7 +6,9 @@ row goes as soon as the stream time of its operator reaches ``waits_until_ms``, 
 """
 
 import json
+import re
 from base64 import b64encode
+from math import isnan
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +22,8 @@ from ..tape.landed_topic import Landed
 from .history import AsOf
 
 WAITS_UNTIL = "waits_until_ms"
+
+_UUID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def inspect_store(as_of: AsOf, store: str, key: str | None = None) -> pa.Table:
@@ -101,9 +105,16 @@ def _as_written(kind: pa.DataType, shown: Any) -> Any:
 
 
 def equals_key(column: pa.ChunkedArray, wanted: pa.Scalar) -> pa.Array:
-    """Of each row of a column of keys whether it is ``wanted``, as ``parse_key`` gives it."""
+    """Of each row of a column of keys whether it is ``wanted``, as ``parse_key`` gives it. A UUID is one key in lower
+    and in upper case, and NaN is one key.
+    """
     # Arrow compares no structs, lists or maps with `equal`: of such keys the bytes are compared, as Kafka's stores do.
     if not pa.types.is_nested(column.type):
+        value = wanted.as_py()
+        if isinstance(value, float) and isnan(value):
+            return pc.is_nan(column)
+        if isinstance(value, str | bytes) and _UUID.fullmatch(value.encode() if isinstance(value, str) else value):
+            return pc.is_in(column, pa.array([value, value.lower(), value.upper()], column.type))
         return pc.equal(column, wanted)
     serde = Serde.of_type(column.type)
     codes = serde.encode(column.combine_chunks().cast(serde.arrow_type))
