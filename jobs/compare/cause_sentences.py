@@ -169,7 +169,7 @@ class CauseSentences:
         )
 
     def _interleaving(self, row: Row) -> str:
-        topics = [source.topic for source in self.case.output.sources]
+        topics = [source.topic for source in self.case.output.causing]
         if len(topics) > 1:
             return (
                 f"another interleaving: its task reads {' and '.join(topics)}, whose records have no order among them"

@@ -4,7 +4,7 @@ Owns what is known before a row is read. Rule: a cause that the topology rules o
 suppress, no late record where nothing above the output drops one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -18,6 +18,7 @@ from ..graph.graph import Node
 from ..graph.nodes import RepartitionNode, SourceNode
 from ..operators.joins.stream_join_node import StreamJoinNode
 from ..topology.named_output import NamedOutput
+from ..topology.topology import SubTopology
 
 CHANGELOG, EVENTS = "changelog", "events"
 """How an output is compared: the last row of each key and window, or every row."""
@@ -99,6 +100,11 @@ class ComparedOutput(NamedOutput):
                 return node.is_table and not (spec is not None and spec.is_versioned)
         return False
 
+    @property
+    def stream_joins(self) -> list[StreamJoinNode]:
+        """Joins of streams above it."""
+        return [node for node in self.above if isinstance(node, StreamJoinNode)]
+
     @cached_property
     def is_stateful(self) -> bool:
         """A record that is taken twice may give another value: some node above keeps something. A join of streams gives
@@ -120,6 +126,33 @@ class ComparedOutput(NamedOutput):
     def sources(self) -> tuple[SourceNode | RepartitionNode, ...]:
         """What its sub-topology reads."""
         return self.sub_topology.sources
+
+    @cached_property
+    def causing(self) -> tuple[SourceNode | RepartitionNode, ...]:
+        """Those of ``sources`` whose records cause its rows: not that of a table which is only looked into."""
+        return self._causing(self.sink, self.sub_topology)
+
+    def _causing(self, node: Node, sub: SubTopology) -> tuple[SourceNode | RepartitionNode, ...]:
+        nodes, causing, waiting = self.topology.graph.nodes, dict[str, None](), [node.name]
+        while waiting:
+            above = nodes[waiting.pop()]
+            if above.reach(self.topology.graph).gives_times:  # it may act at any time of its task
+                return sub.sources
+            causing |= dict.fromkeys(above.inputs)
+            waiting += [name for name in above.inputs if nodes[name] not in sub.sources]
+        return tuple(source for source in sub.sources if source.name in causing)
+
+    def has_one_order(self, tasks: Mapping[str, int]) -> bool:
+        """Whether its rows can come in one order alone: one task makes those of a partition, of the records of one
+        topic, and so it is above. ``tasks``: how many, by sub-topology.
+        """
+        causing = self.causing
+        while len(causing) == 1 and isinstance(causing[0], RepartitionNode):
+            senders = [sub for sub in self.topology.sub_topologies if causing[0] in sub.repartitions]
+            if len(senders) != 1 or tasks.get(str(senders[0].id)) != 1:
+                return False
+            causing = self._causing(causing[0], senders[0])
+        return len(causing) == 1
 
     @property
     def cause_topic(self) -> str | None:

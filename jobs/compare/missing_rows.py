@@ -1,10 +1,12 @@
 """Rows of ours that production does not have.
 
-Owns the evidence, in this order. *Retention*: the partition of the landed topic begins above offset 0, and the row is
-before the first that is there. *Merged away*: see below. *Tombstones*: production has none at all. *Record cache*: a
-later row of the same key and window is there, and the missing ones between are updates that the cache held until the
-commit. *Compaction*: the same where no cache can be, and the offsets of the topic have room for what is missing. *Not
-yet*: the row is later than everything in its partition.
+Owns the evidence, in this order. *Retention*: the partition of the landed topic begins above offset 0, the row is
+before the first that is there, and no more rows are gone than offsets. *Merged away*: see below. *Tombstones*:
+production has none at all. *Record cache*: a later row of the same key and window is there, and the missing ones
+between are updates that the cache held until the commit. *Compaction*: the same where no cache can be, and the offsets
+of the topic have room for what is missing. Compaction goes over a partition from its beginning, so no key is there
+twice before that later row. *Not yet*: the row is later than everything in its partition, and behind all of its task
+that is there.
 
 The cache is taken only where commits can have been. An update that is missing and the next that is there are in one
 commit interval, and two updates of one key that are both there are not. Where these contradict each other, no cache
@@ -14,6 +16,7 @@ its tombstone are both missing.
 
 import numpy as np
 
+from ...state.tables.names import TaskId
 from .alignment import RowVerdict
 from .case import Case, Cause
 from .sides import combined
@@ -35,12 +38,14 @@ def explain_missing(case: Case) -> None:
 
 def _explain_retention(case: Case) -> None:
     rows = case.unexplained(RowVerdict.MISSING)
-    first = case.landed.first_offsets()
-    for partition in [partition for partition, offset in first.items() if offset > 0]:
-        mates = case.alignment.theirs_mate[case.theirs.partition == partition]
+    for partition, gone in case.landed.first_offsets().items():
+        is_here = case.theirs.partition == partition
+        mates = case.alignment.theirs_mate[is_here]
         there = mates[mates >= 0]
-        begin = int(there.min()) if len(there) else 0
-        case.give_ours(rows[(case.ours.target[rows] == partition) & (rows < begin)], Cause.RETENTION)
+        begin = int(there.min()) if len(there) else 0 if is_here.any() else len(case.ours)
+        # Each of them had an offset of its own, so of more rows than offsets the last have another cause.
+        expired = rows[(case.ours.target[rows] == partition) & (rows < begin)][:gone]
+        case.give_ours(expired, Cause.RETENTION)
 
 
 def _explain_tombstones(case: Case) -> None:
@@ -147,7 +152,14 @@ def _explain_merged_away(case: Case) -> None:
     was_there[known] = ~ours.is_tombstone[here[last_there[known]]]
     is_gone = ours.is_tombstone[here[np.flatnonzero(ends)]] & ~was_there
     after = np.arange(len(here)) > last_there[group]
-    case.give_ours(here[is_open & is_gone[group] & after], Cause.RECORD_CACHE)
+    at = np.flatnonzero(is_open & is_gone[group] & after)
+    # Of each row the tombstone with which its life ends: between them was no commit.
+    stones = np.flatnonzero(ours.is_tombstone[here])
+    end = np.searchsorted(stones, at)
+    first = np.concatenate([[True], end[1:] != end[:-1]])[: len(at)]
+    life = np.cumsum(first) - 1
+    has_commit = _covers(_published_pairs(case), here[at[first]], here[stones[end[first]]])
+    case.give_ours(here[at[~has_commit[life]]], Cause.RECORD_CACHE)
 
 
 # --- others --------------------------------------------------------------------------------------------------
@@ -156,32 +168,62 @@ def _explain_merged_away(case: Case) -> None:
 def _explain_compaction(case: Case, later: np.ndarray) -> None:
     """The hole before the first row of production that follows has to have room for all that is missing there."""
     rows = case.unexplained(RowVerdict.MISSING)
+    mates, theirs = case.alignment.ours_mate, case.theirs
     rows = rows[later[rows] >= 0]
-    if not len(rows):
-        return
-    mates = case.alignment.ours_mate
     there = np.flatnonzero(mates >= 0)
     at = np.searchsorted(there, rows)
-    is_between = at < len(there)
-    rows, at = rows[is_between], at[is_between]
-    following = mates[there[at]]
-    is_first = np.concatenate([[True], case.theirs.partition[1:] != case.theirs.partition[:-1]])
-    before = np.where(is_first, -1, np.concatenate([[-1], case.theirs.offset[:-1]]))
-    room = case.theirs.offset - before - 1
+    rows, at = rows[at < len(there)], at[at < len(there)]
+    if not len(rows):
+        return
+    following, kept = mates[there[at]], mates[later[rows]]
+    is_first = np.concatenate([[True], theirs.partition[1:] != theirs.partition[:-1]])
+    before = np.where(is_first, -1, np.concatenate([[-1], theirs.offset[:-1]]))
+    room = theirs.offset - before - 1
     _, back, missing = np.unique(following, return_inverse=True, return_counts=True)
-    fits = room[following] >= missing[back]
-    case.give_ours(rows[fits], Cause.COMPACTED, mates[later[rows[fits]]])
+    target = case.ours.target[rows]
+    fits = (room[following] >= missing[back]) & (theirs.partition[following] == target)
+    fits &= (theirs.partition[kept] == target) & (kept >= following) & (kept < _first_repeat(case)[kept])
+    case.give_ours(rows[fits], Cause.COMPACTED, kept[fits])
+
+
+def _first_repeat(case: Case) -> np.ndarray:
+    """By row of production the first one of its partition whose key and window are there before."""
+    theirs = case.theirs
+    identity = combined(theirs.partition, theirs.identity)
+    is_repeat = np.ones(len(theirs), np.bool_)
+    is_repeat[np.unique(identity, return_index=True)[1]] = False
+    repeats = np.append(np.flatnonzero(is_repeat), len(theirs))
+    begins = np.searchsorted(theirs.partition, theirs.partition, side="left")
+    first: np.ndarray = repeats[np.searchsorted(repeats, begins)]
+    return first
 
 
 def _explain_not_yet(case: Case) -> None:
-    """Nothing is as late on the other side, in the partition."""
-    for verdict, mine, other in (
-        (RowVerdict.MISSING, case.ours, case.theirs),
-        (RowVerdict.EXTRA, case.theirs, case.ours),
-    ):
+    """Nothing is as late on the other side, in the partition, and nothing of the task that is there is behind it."""
+    ours, theirs, mates = case.ours, case.theirs, case.alignment
+    for verdict, mine, other, own_mates in (
+        (RowVerdict.MISSING, ours, theirs, mates.ours_mate), (RowVerdict.EXTRA, theirs, ours, mates.theirs_mate),
+    ):  # fmt: skip
         rows = case.unexplained(verdict)
-        for partition in np.unique(mine.target[rows]).tolist():
-            here = rows[mine.target[rows] == partition]
-            times = other.time[other.target == partition]
-            later = here[mine.time[here] > (times.max() if len(times) else -1)]
+        if verdict is RowVerdict.MISSING and case.landed.is_complete:
+            continue
+        if verdict is RowVerdict.EXTRA:
+            rows = rows[theirs.time[rows] > _read_ms(case)]
+        place = combined(mine.target, mine.partition)
+        there = np.flatnonzero(own_mates >= 0)
+        for one in np.unique(place[rows]):
+            here = rows[place[rows] == one]
+            here = here[here > there[place[there] == one].max(initial=-1)]
+            times = other.time[other.target == mine.target[here[0]]] if len(here) else other.time[:0]
+            is_later = mine.time[here] > times.max(initial=-1)
+            # A task takes its records in one order, so what is behind such a row is not there either.
+            later = here[np.logical_or.accumulate(is_later)]
             (case.give_ours if verdict is RowVerdict.MISSING else case.give)(later, Cause.NOT_YET)
+
+
+def _read_ms(case: Case) -> int:
+    """The time up to which every task of the output has read; -1 where its results may wait for a later one."""
+    if case.output.is_final or any(node.kind != "inner" for node in case.output.stream_joins):
+        return -1
+    sub = case.output.sub_topology.id
+    return min((case.done.task(TaskId(sub, p)).tape_time_ms for p in range(case.partitions)), default=-1)

@@ -3,7 +3,8 @@
 Owns the evidence. A key is hashed as known partitioners do, over the partitions of the landed topic: Kafka's murmur2
 (of the key without its window, or with it), librdkafka's CRC32, FNV-1a of Go's clients. The first that gives the
 partitions of all rows is the partitioner. Rows of different keys have an order only where one task made them of one
-topic partition. Where it reads several topics, or a topic that several tasks write, their order is an interleaving.
+topic partition. Where records of several topics cause them, or of a topic that several tasks write, their order is an
+interleaving.
 """
 
 import zlib
@@ -46,7 +47,7 @@ def explain_order(case: Case) -> None:
     are around a row in either order.
     """
     rows = case.unexplained(RowVerdict.OTHER_ORDER)
-    if len(case.output.sources) > 1 or case.output.landed_cause_topic is None:
+    if not case.output.has_one_order(case.done.partitions):
         case.give(rows, Cause.INTERLEAVING)
         return
     is_twice = np.isin(case.theirs_cause, (Cause.PUBLISHED_TWICE, Cause.PROCESSED_TWICE))

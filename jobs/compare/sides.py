@@ -81,12 +81,16 @@ _KINDS: Mapping[str, type[np.generic]] = dict.fromkeys((field.name for field in 
 
 @dataclass(frozen=True)
 class ProductionTopic:
-    """What production wrote: a landed topic, its partitions and its files."""
+    """What production wrote: a landed topic, its partitions and its files. ``ends``: the next offset to land, by
+    partition; ``is_complete``: nothing more of it comes.
+    """
 
     warehouse: Warehouse
     topic: str
     partitions: int
     files: Sequence[DataFile]
+    ends: Mapping[int, int]
+    is_complete: bool
 
     @classmethod
     def of(cls, warehouse: Warehouse, topic: str) -> "ProductionTopic":
@@ -97,18 +101,20 @@ class ProductionTopic:
         if last is None:
             expected, got = "a landed topic", f"landed topics {warehouse.topics()}"
             raise ConfigError(f"topic {topic!r}", expected, got, "land what production wrote: replay land")
-        return cls(warehouse, topic, last.content.partitions, landed_files(warehouse, topic, last))
+        own = last.content
+        ends, files = {int(p): end for p, end in own.cut_to.items()}, landed_files(warehouse, topic, last)
+        return cls(warehouse, topic, own.partitions, files, ends, bool(own.complete))
 
     @property
     def path(self) -> str:
         return self.warehouse.landed(self.topic)
 
     def first_offsets(self) -> dict[int, int]:
-        """Of each partition that has rows the first offset."""
-        offsets: dict[int, int] = {}
+        """Of each partition the first offset that has a row; of one without rows the next offset to land."""
+        offsets = dict(self.ends)
         for file in self.files:
             if file.min_offset is not None:
-                offsets[file.partition] = min(file.min_offset, offsets.get(file.partition, UNBOUNDED))
+                offsets[file.partition] = min(file.min_offset, offsets[file.partition])
         return offsets
 
 
