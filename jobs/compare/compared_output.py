@@ -100,11 +100,6 @@ class ComparedOutput(NamedOutput):
                 return node.is_table and not (spec is not None and spec.is_versioned)
         return False
 
-    @property
-    def stream_joins(self) -> list[StreamJoinNode]:
-        """Joins of streams above it."""
-        return [node for node in self.above if isinstance(node, StreamJoinNode)]
-
     @cached_property
     def is_stateful(self) -> bool:
         """A record that is taken twice may give another value: some node above keeps something. A join of streams gives

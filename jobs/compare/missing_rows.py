@@ -223,7 +223,7 @@ def _explain_not_yet(case: Case) -> None:
 
 def _read_ms(case: Case) -> int:
     """The time up to which every task of the output has read; -1 where its results may wait for a later one."""
-    if case.output.is_final or any(node.kind != "inner" for node in case.output.stream_joins):
+    if any(node.holds_back or node.waits_for_close for node in case.output.above):
         return -1
     sub = case.output.sub_topology.id
     return min((case.done.task(TaskId(sub, p)).tape_time_ms for p in range(case.partitions)), default=-1)

@@ -8,9 +8,17 @@ from kstreams_replay.jobs.compare.comparison import Comparison, compare
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.complete_topics import record_complete
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import Consumed, Serde, SessionWindows, StreamsBuilder, Topology
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    Serde,
+    SessionWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+)
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.compare.test_compare import Row, compared, forwarded, long, session
+from tests.compare.test_compare import Row, at, compared, forwarded, long, session
 from tests.planted import LandedRecord, plant
 
 S = Serde.string()
@@ -58,6 +66,17 @@ def test_a_row_of_production_is_still_to_come_only_at_times_that_the_task_has_no
     inputs = [(b"a", b"1", 1), (b"a", b"left out", read_ms)]
 
     assert compared(warehouse, builder.build(), inputs, [inputs[0], (b"x", b"2", 50)]).causes == {cause: 1}
+
+
+def test_a_final_result_of_one_of_two_sinks_may_come_when_its_window_closes(warehouse):
+    builder = StreamsBuilder()
+    records = builder.stream("in", Consumed(S, S))
+    for name, is_final in (("b", False), ("a", True)):
+        windows = records.filter(lambda key, value, name=name: key == name).group_by_key()
+        counts = windows.windowed_by(TimeWindows.of_size("10s")).count()
+        (counts.suppress(Suppressed.until_window_closes()) if is_final else counts).to_stream().to("out")
+
+    assert compared(warehouse, builder.build(), [(b"a", b"x", 3)], [(at(b"a", 0), long(1), 3)]).causes == {"not yet": 1}
 
 
 # --- retention and compaction --------------------------------------------------------------------------------
