@@ -11,12 +11,14 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from ...expectations.verdicts import Verdict, check_increment, is_in_order
+from ...expectations.verdicts import Verdict, is_in_order
 from ...jobs.branches.branches import branch_of
 from ...jobs.branches.promotion import promote
 from ...jobs.branches.restatement import restore
 from ...jobs.branches.vacuum import vacuum
-from ...jobs.history.committed_tables import in_force
+from ...jobs.code_changes.code_of_increment import other_code
+from ...jobs.code_changes.state_migration import verdict_on
+from ...jobs.history.committed_tables import done_row, in_force
 from ...jobs.history.output_diff import OutputDiff
 from ...jobs.replay.heartbeats import beating
 from ...jobs.replay.unfinished import drop_command
@@ -24,8 +26,8 @@ from ...jobs.topology import Topology
 from ...state.errors import ConfigError
 from ...state.tables.ledger import Ledger
 from ..asked_runs import failing_in_one_sentence
-from ..facts import replay_facts, second_run
 from ..pipeline import Pipeline
+from ..quality.judge import Judge
 from ..resources import Engine
 from ..schedules import warehouse_tag
 from ..settings.topology_loading import load_topology
@@ -93,9 +95,10 @@ def _job(pipeline: Pipeline, what: str, config: type[dg.Config], done: Done, wor
         out=dg.Out(dg.Nothing),
     )
     def step(context: dg.OpExecutionContext) -> Iterator[Any]:
-        mine = pipeline.in_run(context.resources)
-        with beating(mine.own, context.run.run_id, what), failing_in_one_sentence():
-            said = done(mine, config(**context.op_config), context)
+        with failing_in_one_sentence():
+            mine = pipeline.in_run(context.resources)
+            with beating(mine.own, context.run.run_id, what):
+                said = done(mine, config(**context.op_config), context)
         yield dg.Output(None, metadata=said)
 
     @dg.job(
@@ -199,14 +202,21 @@ def _promote(pipeline: Pipeline, asked: PromoteConfig, context: dg.OpExecutionCo
 
 
 def _verdicts(pipeline: Pipeline, branch: str, topology: Topology) -> Iterator[Verdict]:
-    """On every increment of the branch's own."""
-    warehouse, facts = pipeline.warehouse, replay_facts(topology)
-    ledger = Ledger(warehouse.pipeline(branch).ledger)
+    """On every increment of the branch's own that can be asked for. Raises ConfigError where other code ran it."""
     engine: Any = pipeline.check_engine
-    again = second_run(warehouse, branch, topology)
-    for row in in_force(ledger.done_rows()):
-        if row.content.forked is None:
-            yield from check_increment(warehouse, branch, facts, row.increment, engine=engine, again=again)
+    judge = Judge.of(
+        pipeline.warehouse, branch, topology, refused=pipeline.refused, suites=pipeline.suites, engine=engine
+    )
+    ledger, last = Ledger(pipeline.warehouse.pipeline(branch).ledger), done_row(pipeline.warehouse, branch).content
+    made = judge.topology.reading(last.cut_to)
+    # Texts of functions of another version of Python are not comparable: then no change is known.
+    if other_code(last, made) and (changes := verdict_on(last, made).changes):
+        raise ConfigError(
+            f"branch {branch!r}", "the code that it ran with, by which its checks judge", changes[0].sentence(),
+            "set `topology` in the run's config to that code",
+        )  # fmt: skip
+    rows = in_force(ledger.done_rows(ledger.oldest_kept()))
+    return judge.verdicts([row.increment for row in rows if not row.content.has_no_plan])
 
 
 def _sentence(verdict: Verdict) -> str:

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from kstreams_replay.expectations.suites.project_suites import ProjectSuite
 from kstreams_replay.jobs.branches.backfill import Backfill, backfill
 from kstreams_replay.jobs.branches.promotion import promote
 from kstreams_replay.jobs.branches.range_part import range_part
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor
-from kstreams_replay.jobs.history.committed_tables import read_changelog
+from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import (
     Consumed,
@@ -24,6 +25,8 @@ from kstreams_replay.jobs.topology import (
     Topology,
 )
 from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.orchestration.quality.judge import Judge
+from kstreams_replay.state.tables.refused_shares import RefusedLimit
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import LandedRecord, plant
 
@@ -142,6 +145,18 @@ def test_the_command_names_the_processor_and_the_outputs_that_are_not_made(wareh
 
     assert main(["check", f"{tmp_path}/paid.py:topology", "--pipeline", "b", "--engine", "plain", *place]) == 0
     assert "later" not in capsys.readouterr().out
+
+
+def test_a_judge_of_a_backfill_judges_no_suite_of_an_output_that_it_does_not_make(warehouse):
+    made(warehouse, paid())
+    suites = [
+        ProjectSuite(name, f"outputs/{name}", f"{name}.yaml", {"expectations": []}) for name in ("paid-later", "counts")
+    ]
+
+    judge = Judge.of(warehouse, "b", paid(), refused=RefusedLimit(), suites=suites, engine="plain")
+
+    assert [suite.name for suite in judge.suites] == ["counts"]
+    assert {each.table for each in judge.verdicts([done_row(warehouse, "b").increment])} >= {"outputs/counts", "ledger"}
 
 
 # --- which outputs -------------------------------------------------------------------------------------------

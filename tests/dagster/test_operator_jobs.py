@@ -13,6 +13,7 @@ from kstreams_replay.orchestration.automation.operator_jobs import markdown_tabl
 from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.resources import LocalEngine
 from kstreams_replay.orchestration.settings.connections import WarehouseResource
+from kstreams_replay.state.tables.refused_shares import RefusedLimit
 from tests.dagster import shop
 from tests.dagster.duplicates import DuplicatingRunner
 
@@ -32,9 +33,8 @@ class Operated:
             made.drop(name, clicks)
             land_files(None, made.warehouse, "clicks", shop.source(made.root / "clicks"))
             self.replay("shop")
-        self.definitions = shop.definitions(
-            made.root, check_engine="plain", topology=self.topology, operator_jobs=True, **settings
-        )
+        settings = {"check_engine": "plain", **settings}
+        self.definitions = shop.definitions(made.root, topology=self.topology, operator_jobs=True, **settings)
 
     def replay(self, pipeline: str, **settings: Any) -> None:
         runner = settings.pop("runner", LocalRunner())
@@ -120,6 +120,49 @@ def test_a_branch_that_breaks_a_guarantee_is_not_promoted(small_shop):
     assert not refused.success
     assert "again is not promoted, since" in failure(refused)
     assert list(branches(operated.warehouse)) == ["again"]
+
+
+def test_a_branch_that_refused_more_than_is_allowed_is_not_promoted(small_shop):
+    """
+    Of the morning's six clicks, the one without a key is refused: a warning above 1 %, and here an error above none.
+    """
+    operated = Operated(small_shop, refused=RefusedLimit(0, "error"))
+    assert operated.launch("plan", topology="tests.dagster.shop:finer", branch="again", at=0).success
+
+    refused = operated.launch("promote", branch="again")
+
+    assert not refused.success
+    assert "G12 of ledger, increment 1: Few records are dropped, refused by an operator" in failure(refused)
+    assert list(branches(operated.warehouse)) == ["again"]
+
+
+@pytest.mark.nightly
+def test_a_branch_that_breaks_a_suite_of_the_project_is_not_promoted(small_shop):
+    folder = small_shop.root / "expectations"
+    folder.mkdir()
+    (folder / "few.yaml").write_text(
+        "name: few counts\nmeta: {table: outputs/counts}\nexpectations:\n"
+        "  - type: expect_table_row_count_to_be_between\n    kwargs: {max_value: 1}\n    severity: critical\n"
+    )
+    operated = Operated(small_shop, check_engine="gx", expectations=folder)
+    assert operated.launch("plan", topology="tests.dagster.shop:finer", branch="again", at=0).success
+
+    refused = operated.launch("promote", branch="again")
+
+    assert not refused.success
+    assert "few counts of outputs/counts, increment 1" in failure(refused)
+    assert list(branches(operated.warehouse)) == ["again"]
+
+
+def test_a_branch_of_other_code_is_not_promoted_by_the_checks_of_this_code(operated):
+    assert operated.launch("plan", topology=COARSER, branch="coarse").success
+
+    refused = operated.launch("promote", branch="coarse")
+
+    assert not refused.success
+    assert "branch 'coarse': expected the code that it ran with" in failure(refused)
+    assert "set `topology` in the run's config to that code" in failure(refused)
+    assert list(branches(operated.warehouse)) == ["coarse"]
 
 
 class Duplicating(DuplicatingRunner):

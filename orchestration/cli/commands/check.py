@@ -8,17 +8,15 @@ import click
 
 from ....expectations.suites.data_docs import DataDocs
 from ....expectations.suites.library import load_great_expectations
-from ....expectations.verdicts import TOGETHER, Verdict, check_increments, is_in_order
-from ....jobs.branches.range_part import range_part
+from ....expectations.verdicts import TOGETHER, Verdict, is_in_order
 from ....jobs.history.committed_tables import done_row
-from ....jobs.history.output_diff import outputs_left_out
 from ....state.errors import ConfigError, LedgerError
 from ....state.node_rows import ROWS_MAX
 from ....state.tables.ledger import Ledger
 from ....state.tables.refused_shares import RefusedLimit
 from ....state.tables.warehouse import Warehouse
-from ...facts import replay_facts, second_run
 from ...progress_lines import progress_on
+from ...quality.judge import Judge
 from ...quality.pipeline_suites import suites_of
 from ...quality.recording import why_not_recorded
 from ...quality.verdict_lines import verdict_line
@@ -67,13 +65,11 @@ def check(
         raise ConfigError("--data-docs", "--engine gx, which builds them", "--engine plain", "leave one of both out")
     loaded, opened = load_topology(topology, warehouse), Warehouse(warehouse)
     asked, (pipeline, last) = pipeline, _judged(opened, pipeline, increment)
-    # A backfill makes no output that depends on a processor, so checks of such outputs would find no table.
-    if outputs_left_out(opened, pipeline, last):
-        loaded = range_part(loaded).topology
-    facts = replay_facts(loaded, RefusedLimit(refused_max, refused_severity))
-    suites = suites_of(expectations, loaded, engine)
     docs = None if data_docs is None else DataDocs(data_docs)
-    again = second_run(opened, pipeline, loaded, run_again)
+    judge = Judge.of(
+        opened, pipeline, loaded, refused=RefusedLimit(refused_max, refused_severity),
+        suites=suites_of(expectations, loaded, engine), engine=engine, increment=last, rows_max=run_again,
+    )  # fmt: skip
     if engine == "gx":
         load_great_expectations()  # where it is missing, that is said once, and not with every verdict
     ledger = Ledger(opened.pipeline(pipeline).ledger)
@@ -83,13 +79,10 @@ def check(
         part = numbers[begin : begin + TOGETHER]
         with closing(progress_on(sys.stderr)) as progress:
             progress.doing(f"judging increments {part[0]} to {part[-1]}, {begin} of {len(numbers)} are judged")
-            judged = check_increments(
-                opened, pipeline, facts, part, engine=engine, suites=suites, docs=docs, again=again
-            )
-            verdicts = [verdict for each in judged for verdict in each]
+            verdicts = list(judge.verdicts(part, docs))
             # A branch may have other code, of which the quality tables of its parent must not speak.
             if pipeline == asked:
-                not_recorded = why_not_recorded(opened, pipeline, verdicts, facts) or not_recorded
+                not_recorded = why_not_recorded(opened, pipeline, verdicts, judge.facts) or not_recorded
                 keep(f"verdicts on increments up to {part[-1]} are recorded")
         for verdict in verdicts:
             if as_json:
