@@ -60,6 +60,7 @@ from .metadata import (
 from .pipeline import REFUSALS, Pipeline
 from .placement.tables import placement_sentence
 from .progress_lines import ProgressLines
+from .quality.freshness import freshness_policy_of
 from .reported_increments import increments_to_report, planned_checks, reported_increment
 from .resources import Engine
 from .settings.connections import KafkaResource, LakeResource, Source, source_of
@@ -371,6 +372,7 @@ def _spec(pipeline: Pipeline, table: str, upstream: Iterable[str], kinds: set[st
         owners=list(translator.get_owners(*mine)),
         tags=dict(translator.get_tags(*mine)),
         kinds=set(translator.get_kinds(*mine, kinds)),
+        freshness_policy=freshness_policy_of(pipeline, TableName(table)),
         # A topic's records do not depend on the topology: changed code puts no landed topic out of date.
         code_version=None if kind == LANDED else pipeline.topology.fingerprint,
         metadata=table_metadata(pipeline, table) | _pages(pipeline, kind),

@@ -32,6 +32,7 @@ from .partitioned.stale import stale_checks
 from .pipeline import Pipeline
 from .published_assets import published_assets
 from .quality.cuts_check import cuts_checks
+from .quality.freshness import refuse_policy
 from .quality.pipeline_suites import suites_of
 from .quality.production_check import production_checks
 from .resources import Engine, SparkEngine
@@ -74,6 +75,7 @@ def replay_definitions(
     idle_after: Duration | Mapping[str, Duration] | None = None,
     sensor: LagSensor | None = None,
     fresh_within: Duration | None = None,
+    freshness_policy: bool = False,
     verify_increments: int | None = None,
     production: Mapping[str, str] | None = None,
     publish: Mapping[str, KafkaTarget | KafkaTargetResource] | None = None,
@@ -103,6 +105,7 @@ def replay_definitions(
     ``translator``: asset keys, groups, owners, tags, kinds and descriptions; None: the pipeline's name before each
     table's. ``sensor``: starts runs by what is new (``LagSensor()``); None: there is none. ``fresh_within``: a check of
     each output warns when its stream time is further behind the clock, and a schedule makes it; None: there is none.
+    ``freshness_policy``: each output has Dagster's freshness policy too, which fails when nothing new came within that.
     ``verify_increments``: a check runs so many increments again; None: there is none. ``production``: output → the
     landed topic that a live application wrote, with which a check compares it. ``publish``: output → the topic of
     Kafka to which an asset publishes it, behind the output's checks; ``publish_settings``: how, None for the defaults
@@ -121,6 +124,7 @@ def replay_definitions(
         partitions=partitions,
         idle_after_ms=_idle_after(idle_after, partitions, topology),
         fresh_within_ms=None if fresh_within is None else duration_ms(fresh_within, "fresh_within"),
+        freshness_policy=freshness_policy,
         verify_increments=verify_increments,
         production=production or {},
         publish=publish or {},
@@ -216,6 +220,7 @@ def _definitions(
     _refuse(settings.check_engine, settings.idle, settings.increments, settings.partitions)
     Warehouse("w").pipeline(settings.name)  # refuses a name that no folder can have
     _refuse_zone(zone)
+    refuse_policy(settings)
     settings.refuse_equal_keys()
     has_partitions = settings.partitions is not None
     jobs = [replay_job(settings)]

@@ -82,6 +82,7 @@ class Pipeline:
     partitions: dg.TimeWindowPartitionsDefinition | None = None
     idle_after_ms: Mapping[str, int] = field(default_factory=dict)
     fresh_within_ms: int | None = None
+    freshness_policy: bool = False
     verify_increments: int | None = None
     production: Mapping[str, str] = field(default_factory=dict)
     publish: Mapping[str, KafkaTarget | KafkaTargetResource] = field(default_factory=dict)

@@ -210,6 +210,7 @@ class CheckAttributes(dg.Model, dg.Resolvable):
     refused_max: float = said(0.01, "Above it refused and undecodable records are an alarm, from 0 to 1.")
     refused_severity: Literal["warning", "error"] = said("warning", "Of this alarm; an error fails the run.")
     fresh_within: str | None = said(None, 'Warn when stream time is further behind the clock: "2h".')
+    freshness_policy: bool = said(False, "Dagster's own policy too: an output fails with nothing new for so long.")
     verify_increments: int | None = said(None, "Every run runs so many increments again, cut otherwise.")
     production: dict[str, str] = said({}, "Of outputs the landed topics that a live application wrote, to compare.")
 

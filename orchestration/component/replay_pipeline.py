@@ -104,6 +104,7 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
             expectations=None if self.checks.expectations is None else below(root, self.checks.expectations),
             data_docs=None if self.checks.data_docs is None else below(root, self.checks.data_docs),
             fresh_within=self.checks.fresh_within,
+            freshness_policy=self.checks.freshness_policy,
             verify_increments=self.checks.verify_increments,
             production=self.checks.production,
             publish={output: target.target() for output, target in self.publish.items()},

@@ -1,20 +1,26 @@
-"""Whether an output is fresh: its stream time against the clock of this machine.
+"""Whether an output is fresh: its stream time against the clock of this machine, and Dagster's own policy beside it.
 
 Owns the comparison. Rule: stream time is what the records say (the largest of the tasks behind it), so an output is
 stale when its input is, also while every run succeeds. A task whose time is further ahead of the clock than is fresh
-does not count: one record with a wrong time has moved it there, and it stays.
+does not count: one record with a wrong time has moved it there, and it stays. Dagster's policy asks when an output was
+last materialized, which a run with nothing new does not do.
 """
 
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...state.tables.names import TaskId
+import dagster as dg
+
+from ...state.errors import ConfigError
+from ...state.tables.names import OUTPUTS, TableName, TaskId
 from ..facts import facts_of_output
 from ..pipeline import Pipeline
 from ..text_tables import utc
 
 FRESH = "stream_time_is_fresh"
+POLICY_MS_MIN = 60_000
+"""Dagster takes no shorter window."""
 
 
 @dataclass(frozen=True)
@@ -70,3 +76,19 @@ def freshness_of(pipeline: Pipeline, output: str, at_ms: int) -> Freshness:
     tasks = {} if last is None else last.content.tasks
     times = {name: task.stream_time_ms for name, task in tasks.items() if TaskId.of(name).sub_topology in behind}
     return Freshness.of(times, at_ms, pipeline.fresh_within_ms)
+
+
+def freshness_policy_of(pipeline: Pipeline, table: TableName) -> dg.FreshnessPolicy | None:
+    """Of an output, where the pipeline has policies: it fails when nothing new came within the time of the check."""
+    if not pipeline.freshness_policy or table.kind != OUTPUTS:
+        return None
+    assert pipeline.fresh_within_ms is not None
+    return dg.FreshnessPolicy.time_window(dt.timedelta(milliseconds=pipeline.fresh_within_ms))
+
+
+def refuse_policy(pipeline: Pipeline) -> None:
+    """ConfigError for policies without a time, or with one that Dagster does not take."""
+    within_ms = pipeline.fresh_within_ms
+    if pipeline.freshness_policy and (within_ms is None or within_ms < POLICY_MS_MIN):
+        got = "none" if within_ms is None else f"{within_ms} ms"
+        raise ConfigError("freshness_policy", "fresh_within beside it, of a minute or more", got, "set fresh_within")

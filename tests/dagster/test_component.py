@@ -102,6 +102,7 @@ def test_yaml_says_suites_of_ones_own_the_sensor_freshness_and_the_jobs_of_opera
             "expectations": str(tmp_path / "suites"),
             "data_docs": "docs",
             "fresh_within": "2h",
+            "freshness_policy": True,
             "refused_max": 0.5,
             "refused_severity": "error",
         },
@@ -143,7 +144,7 @@ def test_every_argument_of_the_factory_is_an_attribute():
     But for those that are Python objects, and the number of increments of a run.
     """
     of_checks = {"check_engine": "engine", "expectations": "expectations", "data_docs": "data_docs"}
-    of_checks |= {name: name for name in ("fresh_within", "verify_increments", "production")}
+    of_checks |= {name: name for name in ("fresh_within", "freshness_policy", "verify_increments", "production")}
     of_checks |= {"refused": "refused_max"}  # and the severity beside it
     named = set(ReplayPipelineComponent.model_fields) | {"cron", *of_checks}
     assert {*of_checks.values(), "refused_severity"} == set(CheckAttributes.model_fields)

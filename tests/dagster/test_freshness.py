@@ -1,9 +1,13 @@
 """Stream time against the clock: a check that warns, also in a run with nothing new, and a schedule that makes it."""
 
+import datetime as dt
+
 import dagster as dg
+import pytest
 
 from kstreams_replay.orchestration import checks
 from kstreams_replay.orchestration.quality.freshness import Freshness
+from kstreams_replay.state.errors import ConfigError
 from tests.dagster import shop
 
 
@@ -80,3 +84,36 @@ def test_without_a_time_there_is_no_such_check(small_shop):
 
     names = {key.name for check in defs.asset_checks or () for key in check.check_keys}  # type: ignore[union-attr]
     assert "stream_time_is_fresh" not in names
+
+
+def test_outputs_alone_have_dagsters_policy_of_the_same_time(small_shop):
+    """A minute is the shortest time that Dagster takes."""
+    defs = shop.definitions(small_shop.root, check_engine="plain", fresh_within="1m", freshness_policy=True)
+
+    policies = {spec.key.to_user_string(): spec.freshness_policy for spec in defs.resolve_all_asset_specs()}
+    minute = dg.FreshnessPolicy.time_window(dt.timedelta(minutes=1))
+    assert {name for name, policy in policies.items() if policy == minute} == {
+        "shop/outputs/sessions", "shop/outputs/pages",
+    }  # fmt: skip
+    assert [policy for name, policy in policies.items() if "/outputs/" not in name and policy is not None] == []
+    assert small_shop.run(defs).success
+
+
+def test_without_the_option_no_asset_has_a_policy(small_shop):
+    specs = shop.definitions(small_shop.root, fresh_within="1m").resolve_all_asset_specs()
+
+    assert [spec.key for spec in specs if spec.freshness_policy is not None] == []
+
+
+@pytest.mark.parametrize(("within", "got"), [(None, "none"), ("59s", "59000 ms")])
+def test_a_policy_without_a_time_that_dagster_takes_is_refused(small_shop, within, got):
+    with pytest.raises(ConfigError, match=f"^freshness_policy: expected fresh_within beside it.*, got {got}; set"):
+        shop.definitions(small_shop.root, fresh_within=within, freshness_policy=True)
+
+
+def test_partitions_have_the_policy_too(small_shop):
+    days = dg.DailyPartitionsDefinition("1970-01-01")
+    defs = shop.definitions(small_shop.root, fresh_within="1d", freshness_policy=True, partitions=days)
+
+    specs = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
+    assert specs["shop/outputs/pages"].freshness_policy == dg.FreshnessPolicy.time_window(dt.timedelta(days=1))
