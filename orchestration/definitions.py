@@ -192,9 +192,21 @@ def _idle_after(
     return {topic: duration_ms(duration, f"idle_after, topic {topic!r}") for topic, duration in by_topic.items()}
 
 
-def _refuse_zone(zone: str | None) -> None:
+def _refuse_numbers(settings: Pipeline) -> None:
+    """A number below one would fail each run, or have none of it checked."""
+    for name in ("max_records", "increments", "verify_increments", "max_runtime_ms", "fresh_within_ms"):
+        number = getattr(settings, name)
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+            raise ConfigError(
+                name.removesuffix("_ms"), "a whole number of 1 or more", repr(number), "correct it, or leave it out"
+            )
+
+
+def _refuse_zone(zone: str | None, cron: str | None) -> None:
     if zone is not None and zone not in available_timezones():
         raise ConfigError("cron_timezone", "the name of a time zone", repr(zone), 'write it as "Europe/Berlin"')
+    if zone is not None and cron is None:
+        raise ConfigError("cron_timezone", "cron beside it", "none", "set cron, or leave it out")
 
 
 def _refuse_partitions(partitions: dg.PartitionsDefinition) -> None:
@@ -217,9 +229,10 @@ def _definitions(
     settings: Pipeline, cron: str | None, zone: str | None, sensor: LagSensor | None, *, operator_jobs: bool
 ) -> dg.Definitions:
     replayed_version(settings.kafka_version)
+    _refuse_numbers(settings)
     _refuse(settings.check_engine, settings.idle, settings.increments, settings.partitions)
     Warehouse("w").pipeline(settings.name)  # refuses a name that no folder can have
-    _refuse_zone(zone)
+    _refuse_zone(zone, cron)
     refuse_policy(settings)
     settings.refuse_equal_keys()
     has_partitions = settings.partitions is not None

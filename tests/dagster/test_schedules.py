@@ -230,6 +230,17 @@ def test_steps_of_the_job_share_one_process(tmp_path):
         ({"idle": "never"}, 'idle: expected "wait" or "proceed", got \'never\'; choose one'),
         ({"pipeline": "a/b"}, "pipeline: expected letters, digits"),
         ({"cron_timezone": "Berlin"}, "cron_timezone: expected the name of a time zone, got 'Berlin'; write it as"),
+        (
+            {"cron_timezone": "Asia/Tokyo"},
+            "cron_timezone: expected cron beside it, got none; set cron, or leave it out",
+        ),
+        *(
+            ({name: 0}, f"{name}: expected a whole number of 1 or more, got 0; correct it, or leave it out")
+            for name in ("max_records", "increments", "verify_increments", "max_runtime", "fresh_within")
+        ),
+        ({"max_records": -5}, "max_records: expected a whole number of 1 or more, got -5;"),
+        ({"max_records": "5"}, "max_records: expected a whole number of 1 or more, got '5';"),
+        ({"max_records": True}, "max_records: expected a whole number of 1 or more, got True;"),
     ],
 )
 def test_a_wrong_setting_is_refused_when_definitions_are_built(tmp_path, setting, sentence):
