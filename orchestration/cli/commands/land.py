@@ -549,6 +549,7 @@ READ_BY: dict[str, tuple[str, ...]] = {
         (
             "timestamp", "timestamp_unit", "key", "value", "partition", "offset", "headers", "timestamp_type",
             "topic_column", "partitions", "key_type", "value_type", "zone", "topology", "on_bad_row", "max_bad_share",
+            "new_mapping",
         ),
         ("files", "delta", "iceberg"),
     ),
@@ -564,6 +565,8 @@ READ_BY: dict[str, tuple[str, ...]] = {
 """Options by the sources that read them; the others are read whatever the source is."""
 
 
+RECORDED = ("idle_after", "tick", "restart", "complete")
+"""Options that record something after a landing."""
 RESTARTS_READ = ("topic", "warehouse", "local", "master", "restart", "detailed_exit_code", "as_json")
 """What may be beside ``--restart`` without a source. Where Spark runs does not matter, since it is not needed."""
 
@@ -577,10 +580,21 @@ def _refuse_unread(topic: str, given: Mapping[str, Any]) -> None:
             raise ConfigError(
                 f"topic {topic!r}, {_flag(name)}", f"a source that reads it: {readers}", f"--{chosen}", "leave it out"
             )
+    _refuse_recording(topic, given)
     if chosen == "files" and is_given("source_topic") and given["topic_column"] is None:
         expected, got = "--topic-column, in which files have the name of their topic", "--files without it"
         next_step = "name the column, or leave --source-topic out: all rows are then of the landed topic"
         raise ConfigError(f"topic {topic!r}, --source-topic", expected, got, next_step)
+
+
+def _refuse_recording(topic: str, given: Mapping[str, Any]) -> None:
+    """Raises ConfigError for an option that records something beside ``--dry-run``, which would leave it undone."""
+    for name in RECORDED if given["dry_run"] else ():
+        if is_given(name):
+            raise ConfigError(
+                f"topic {topic!r}, {_flag(name)}", "a landing, after which it is recorded",
+                "--dry-run, which records nothing", "leave one of both out",
+            )  # fmt: skip
 
 
 def _refuse_what_needs_a_source(topic: str, given: Mapping[str, Any]) -> None:

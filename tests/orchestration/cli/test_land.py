@@ -415,6 +415,24 @@ def test_a_restart_without_a_source_refuses_what_it_would_not_do(capsys, tmp_pat
     assert "1 restart recorded before 0:1" in capsys.readouterr().out  # the refused call had recorded none
 
 
+@pytest.mark.parametrize("option", ["--complete", "--tick", "--idle-after=5m", "--restart=0:1"])
+def test_a_dry_run_refuses_what_it_would_not_record(land, tmp_path, option):
+    write(tmp_path / "in", {"a.jsonl": f'{{"t":{NOON}}}\n'})
+
+    code, _, err = land("t", option, "--dry-run")
+
+    assert code == ExitCode.USAGE
+    assert f"topic 't', {option.partition('=')[0]}: expected a landing, after which it is recorded" in err
+
+
+@pytest.mark.parametrize("given", [["--new-mapping"], ["--key", "k"]])
+def test_what_kafka_does_not_read_is_refused_beside_it(capsys, tmp_path, given):
+    kafka = ["land", "t", "--warehouse", str(tmp_path / "w"), "--kafka", "localhost:1", "--local"]
+
+    assert main([*kafka, *given]) == ExitCode.USAGE
+    assert "expected a source that reads it: --files or --delta or --iceberg, got --kafka" in capsys.readouterr().err
+
+
 def test_a_restart_that_is_recorded_already_is_nothing_new(capsys, tmp_path, land):
     write(tmp_path / "in", {"a.csv": CSV})
     land("prices", "--key", "item")
