@@ -73,17 +73,33 @@ def restore(
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     pending = ledger.pending()
-    if pending is None or (pending.content.kind, pending.content.restates) != ("restore", increment):
-        base = DoneRow() if increment == 0 else done_row(warehouse, pipeline, increment).content
-        _refuse_unless_given_up(warehouse, pipeline, pending, abandon)
-        cut = base.cut_to or _nothing_read(ledger)
-        plan = PlanRow(
-            kind="restore", restates=increment, topology=base.topology, partitions=base.partitions,
-            cut_from=cut, cut_to=cut,
-        )  # fmt: skip
+    if not _is_restore_to(pending, increment):
+        plan = _plan_of_restore(warehouse, pipeline, increment, abandon=abandon)
         pending = plan_restatement(ledger, warehouse, plan, 0, clock_ms)
         ledger.refuse_vacuumed(increment)  # once more: vacuum may have looked before the plan was there
     return finish(warehouse, pipeline, pending, [], RestatementSource(), on_step, clock_ms)
+
+
+def refuse_restore(warehouse: Warehouse, pipeline: str, increment: int, *, abandon: bool = False) -> None:
+    """Raise what ``restore`` raises before it writes anything."""
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
+    if not _is_restore_to(ledger.pending(), increment):
+        _refuse_across_ranges(ledger, warehouse, _plan_of_restore(warehouse, pipeline, increment, abandon=abandon))
+
+
+def _is_restore_to(pending: LedgerRow[PlanRow] | None, increment: int) -> bool:
+    """Whether a restore to ``increment`` was planned and is not done."""
+    return pending is not None and (pending.content.kind, pending.content.restates) == ("restore", increment)
+
+
+def _plan_of_restore(warehouse: Warehouse, pipeline: str, increment: int, *, abandon: bool) -> PlanRow:
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
+    base = DoneRow() if increment == 0 else done_row(warehouse, pipeline, increment).content
+    _refuse_unless_given_up(warehouse, pipeline, ledger.pending(), abandon)
+    cut = base.cut_to or _nothing_read(ledger)
+    return PlanRow(
+        kind="restore", restates=increment, topology=base.topology, partitions=base.partitions, cut_from=cut, cut_to=cut
+    )
 
 
 def _refuse_unless_given_up(

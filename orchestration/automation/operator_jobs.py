@@ -14,7 +14,7 @@ from pydantic import Field
 from ...expectations.verdicts import Verdict, is_in_order
 from ...jobs.branches.branches import branch_of
 from ...jobs.branches.promotion import promote
-from ...jobs.branches.restatement import restore
+from ...jobs.branches.restatement import refuse_restore, restore
 from ...jobs.branches.vacuum import vacuum
 from ...jobs.code_changes.code_of_increment import other_code
 from ...jobs.code_changes.state_migration import verdict_on
@@ -231,6 +231,7 @@ def _restore(pipeline: Pipeline, asked: RestoreConfig, context: dg.OpExecutionCo
     summary = f"{len(withdrawn):,} increments after {asked.to}, which read {records:,} records"
     said: dict[str, Any] = {"increments_withdrawn": len(withdrawn), "records_to_read_again": records}
     if not asked.do:
+        refuse_restore(pipeline.warehouse, pipeline.name, asked.to, abandon=asked.abandon)
         context.log.warning(f"would withdraw {summary}; launch it with `do: true` in its config")
         return said | {"is_done": False}
     row = restore(pipeline.warehouse, pipeline.name, asked.to, abandon=asked.abandon)

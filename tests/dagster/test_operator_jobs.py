@@ -177,6 +177,32 @@ def test_a_restore_tells_first(operated):
     assert (said["is_done"], said["increment"]) == (True, 3)
 
 
+@pytest.mark.parametrize(("to", "words"), [(5, "expected a done increment 5, got none"), (-1, "increment -1")])
+def test_a_restore_that_cannot_be_is_refused_when_it_is_listed(operated, to, words):
+    listed, done = operated.launch("restore", to=to), operated.launch("restore", to=to, do=True)
+
+    assert (listed.success, done.success) == (False, False)
+    assert words in failure(listed)
+    assert failure(listed) == failure(done)
+
+
+def test_a_restore_over_an_unfinished_increment_is_listed_only_where_it_is_given_up(operated):
+    operated.shop.drop("3-night", [("ann", "home", 500)])
+    land_files(None, operated.warehouse, "clicks", shop.source(operated.shop.root / "clicks"))
+    with pytest.raises(RuntimeError, match="killed"):
+        operated.replay("shop", runner=Killed())
+
+    refused = operated.launch("restore", to=1)
+
+    assert "increment 3, planned and not done" in failure(refused)
+    assert told(operated.launch("restore", to=1, abandon=True))["increments_withdrawn"] == 1
+
+
+class Killed(LocalRunner):
+    def run(self, *arguments: Any, **settings: Any) -> Any:
+        raise RuntimeError("killed")
+
+
 def test_a_vacuum_tells_first(operated):
     said = told(operated.launch("vacuum", keep_increments=1))
     assert not said["is_deleted"]
