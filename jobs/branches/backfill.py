@@ -9,6 +9,7 @@ or it is not there.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from ...state.errors import CodeChanged, ConfigError, LandingError, LedgerError
@@ -235,15 +236,23 @@ class _BackfillRun:
             if verdict is not None:
                 because = because or self._changed(verdict, row.content)
         if self._begins_with_state:
-            expected = "a range behind all that the application had read with whose state the pipeline begins"
-            got, next_step = f"one from {self.range.from_ms} ms on", "choose a later --from"
+            first = in_force(self.ledger.done_rows())[0].increment
+            expected = f"a range behind all that increment {first} had read, which goes back to an application's state"
+            got = f"one from {self.range.from_ms} ms on"
+            next_step = "choose a later --from; of a branch, backfill the pipeline that it was forked from"
             raise ConfigError(f"backfill of {self.pipeline!r}", expected, got, next_step)
         return self._from_log(dict.fromkeys(self.log.groups), because)
 
-    @property
+    @cached_property
     def _begins_with_state(self) -> bool:
-        """Whether the first rows of the pipeline's stores are an application's (jobs/bootstrap)."""
-        return any(row.content.bootstrap is not None for row in in_force(self.ledger.done_rows()))
+        """Whether the first rows of the pipeline's stores are an application's (jobs/bootstrap), be it through the
+        pipeline that it was forked from.
+        """
+        rows = in_force(self.ledger.done_rows())
+        while rows and (forked := rows[0].content.forked) is not None:
+            parent = Ledger(self.warehouse.pipeline(forked["pipeline"]).ledger)
+            rows = in_force(parent.done_rows(highest=forked["increment"]))
+        return bool(rows) and rows[0].content.bootstrap is not None
 
     def _changed(self, verdict: Compatibility, done: DoneRow) -> str:
         """What lets a change of the code reach back further than the state of the pipeline."""
@@ -402,7 +411,8 @@ class _BackfillRun:
     def _words(self, beginning: _Beginning) -> str:
         if beginning.row is not None:
             kept = ", ".join(self.horizon.unbounded[:3]) + (", …" if len(self.horizon.unbounded) > 3 else "")
-            words = f"increment {beginning.row.increment} of {self.pipeline}, since these keep what is old: {kept}"
+            why = f"these keep what is old: {kept}" if kept else "the pipeline begins with an application's state"
+            words = f"increment {beginning.row.increment} of {self.pipeline}, since {why}"
             return f"{words}; {beginning.because}" if beginning.because else words
         times = [time for time in beginning.start.times.values() if time is not None]
         if times and len(times) == len(beginning.start.times):

@@ -1,6 +1,7 @@
 """What a pipeline begins with of changelogs that are written by hand, and what is refused before a table is written."""
 
 import base64
+import itertools
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,6 +14,8 @@ import pytest
 from kstreams_replay.jobs.bootstrap import bootstrapping
 from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, CommittedPosition
 from kstreams_replay.jobs.bootstrap.bootstrapping import bootstrap
+from kstreams_replay.jobs.branches.backfill import backfill
+from kstreams_replay.jobs.branches.branches import fork
 from kstreams_replay.jobs.code_changes.state_migration import MigrationOptions
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.functions import folds as fold
@@ -20,7 +23,7 @@ from kstreams_replay.jobs.history.committed_tables import read_changelog, read_s
 from kstreams_replay.jobs.operators.base.changelogs import Changelog
 from kstreams_replay.jobs.replay.increment_tables import Transactions
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
+from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, TimeWindows, Topology
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import BootstrapError, CodeChanged, ConfigError
 from kstreams_replay.state.tables.ledger import Ledger
@@ -273,7 +276,7 @@ def test_a_table_without_a_changelog_is_its_topic_up_to_the_committed_offset(war
         (
             ["backfill", "p", "--from", "1", "--to", "10", "--as", "b", "--local"],
             2,
-            "behind all that the application had read",
+            "behind all that increment 1 had read, which goes back to an application's state",
         ),
         (["restore", "--to", "1"], 0, "p goes on from increment 1"),
     ],
@@ -294,6 +297,40 @@ def test_commands_know_a_pipeline_that_begins_with_an_applications_state(
     assert main([name, *words, *place]) == code
     said = capsys.readouterr()
     assert says in said.out + said.err
+
+
+def in_windows() -> Topology:
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", Consumed(S, S)).group_by_key()
+    windows = clicks.windowed_by(TimeWindows.of_size("10ms", grace="0ms"))
+    windows.count(Materialized("counts")).to_stream().to("out")
+    return builder.build()
+
+
+@pytest.mark.parametrize("forks", [["p"], ["p", "b"], ["p", "b", "c"]])
+def test_a_backfill_of_a_branch_begins_with_the_applications_state(forks, warehouse):
+    window = b"a" + long(10) + struct.pack(">i", 0)
+    state = replace(
+        STATE,
+        positions={"clicks": {0: CommittedPosition(4, 12)}},
+        changelogs={"counts": [log("counts", (window, long(41), 12))]},
+    )
+    plant(warehouse, "clicks", [LandedRecord(0, b"a", b"x", time_ms) for time_ms in (12, 15, 25, 31)], partitions=1)
+    bootstrap(warehouse, in_windows(), state, pipeline="p")
+    for parent, name in itertools.pairwise(forks):
+        fork(warehouse, parent, 1, name)
+    list(replay(warehouse, in_windows(), pipeline=forks[-1], runner=LocalRunner()))
+
+    def made(from_ms: int) -> list[tuple[int, int]]:
+        backfill(
+            warehouse, in_windows(), pipeline=forks[-1], name="again", from_ms=from_ms, to_ms=30, runner=LocalRunner()
+        )
+        rows = read_changelog(warehouse, "again", "out").to_pylist()
+        return [(row["record_time_ms"], row["value"]) for row in rows]
+
+    with pytest.raises(ConfigError, match="behind all that increment 1 had read"):
+        made(from_ms=5)
+    assert made(from_ms=13) == [(15, 42), (25, 1)]
 
 
 def encoded(version: int, time_ms: int, numbers: Mapping[str, int] | None = None) -> str:
