@@ -143,9 +143,15 @@ def _counted(report: PublishReport, step: _Transaction, before: Position) -> Pub
 
 
 def _steps(committed: CommittedOutput, position: Position, asked: PublishSettings) -> Iterator[_Transaction]:
-    """Transaction after transaction, up to the increment of ``committed``. Raises PublishError where rows were erased
-    while an increment was published in part: the rows that follow are found by counting those before.
+    """Transaction after transaction, up to the increment of ``committed``. Raises PublishError for one before that of
+    which an earlier publisher has sent a part, since its rows may be others. So it does where rows were erased while an
+    increment was published in part: the rows that follow are found by counting those before.
     """
+    begun = position.as_of if position.corrections is None else position.corrections.to
+    if committed.increment < begun:
+        if position.corrections is None and committed.increment <= position.through:
+            return
+        raise _begun(committed, begun)
     if position.rows and (erasures := committed.erasures(position.as_of)):
         raise _erased(committed, position, erasures[0])
     if position.corrections is not None:  # begun by an earlier publisher, so they are finished first
@@ -192,6 +198,15 @@ def _correcting(committed: CommittedOutput, position: Position, asked: PublishSe
         )
     if not left:
         yield _Transaction(None, behind)
+
+
+def _begun(committed: CommittedOutput, increment: int) -> PublishError:
+    return PublishError(
+        f"output {committed.output.name!r} of {committed.pipeline}",
+        f"increment {increment} or a later one, as of which a publisher that died has begun",
+        f"increment {committed.increment}, as of which other rows may be there",
+        "leave out --increment, or name such a one",
+    )
 
 
 def _restated(committed: CommittedOutput, position: Position, count: int) -> PublishError:

@@ -10,6 +10,7 @@ from kstreams_replay.jobs.history.committed_tables import done_row
 from kstreams_replay.jobs.publish.committed_rows import CommittedOutput
 from kstreams_replay.jobs.publish.kafka_client import BrokerTopic
 from kstreams_replay.jobs.publish.kafka_target import KafkaTarget
+from kstreams_replay.jobs.publish.position import Corrections, Position
 from kstreams_replay.jobs.publish.published_output import PublishedOutput
 from kstreams_replay.jobs.publish.publishing import PublishSettings, _position_of, _steps
 from kstreams_replay.jobs.replay.pipeline_run import replay
@@ -35,12 +36,17 @@ def forwarded() -> Topology:
     return builder.build()
 
 
+def run(warehouse: Warehouse, *keys: bytes) -> None:
+    """One increment with a row of each key."""
+    plant(warehouse, "in", [LandedRecord(0, key, b"v", 1) for key in keys], partitions=1)
+    list(replay(warehouse, forwarded(), pipeline="p", runner=LocalRunner()))
+
+
 @pytest.fixture
 def restored(warehouse) -> Warehouse:
     """Readers have a's and b's row, of increments 1 and 2; the third goes back to the first."""
     for key in (b"a", b"b"):
-        plant(warehouse, "in", [LandedRecord(0, key, b"v", 1)], partitions=1)
-        list(replay(warehouse, forwarded(), pipeline="p", runner=LocalRunner()))
+        run(warehouse, key)
     restore(warehouse, "p", 1)
     return warehouse
 
@@ -65,3 +71,29 @@ def test_rows_that_were_taken_back_since_are_refused_or_corrected(restored):
 @pytest.mark.parametrize(("after", "keys"), [(0, [b"a"]), (1, []), (3, [])])
 def test_readers_who_never_had_them_get_what_is_new(restored, after, keys):
     assert [key for sent, _ in steps(restored, after=after) for key in sent] == keys
+
+
+@pytest.mark.parametrize(
+    ("died", "increment", "keys"),
+    [
+        # Increment 4 has the rows of b, c and d, and takes back what increment 2 had of b.
+        (Position("p", "out", "l", "t", 1, as_of=4, through=1, increment=4, rows=1), 1, []),
+        (Position("p", "out", "l", "t", 1, as_of=4, through=1, increment=4, rows=1), 2, None),
+        (Position("p", "out", "l", "t", 1, as_of=4, through=1, increment=4, rows=1), 3, None),
+        (Position("p", "out", "l", "t", 1, as_of=4, through=1, increment=4, rows=1), 4, [b"c", b"d"]),
+        (Position("p", "out", "l", "t", 1, as_of=4, through=1), 2, None),
+        (Position("p", "out", "l", "t", 1, as_of=4, through=4), 2, []),
+        (Position("p", "out", "l", "t", 1, as_of=2, through=2, corrections=Corrections(4, 1, True)), 2, None),
+    ],
+)
+def test_an_increment_before_the_one_that_was_begun_is_refused_or_is_published_already(restored, died, increment, keys):
+    run(restored, b"c", b"d")
+    output = PublishedOutput(forwarded(), "out")
+    committed = CommittedOutput(restored, "p", output, done_row(restored, "p", increment, of=[output.table]))
+    step = _steps(committed, died, PublishSettings(increment=increment))
+
+    if keys is None:
+        with pytest.raises(PublishError, match=f"expected increment 4 or a later one, .*got increment {increment}"):
+            next(step)
+    else:
+        assert [key for each in step if each.rows is not None for key in each.rows.key.to_pylist()] == keys
