@@ -135,6 +135,7 @@ class _Server:
 
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
+        self._connections = set[asyncio.Task[None]]()
         self._begin(Stutter())
 
     def _begin(self, stutter: Stutter) -> None:
@@ -143,6 +144,7 @@ class _Server:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         store: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._hold(asyncio.current_task())
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 request = await _read_message(reader)
@@ -181,6 +183,12 @@ class _Server:
         with suppress(OSError):
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
         writer.close()
+
+    def _hold(self, connection: asyncio.Task[None] | None) -> None:
+        """Before Python 3.12 nobody else does, and a connection that waits for its client may be collected."""
+        assert connection is not None
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
 
     def _throw(self, method: str, target: str) -> str | None:
         """What happens to the request; None: nothing."""
