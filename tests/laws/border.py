@@ -73,7 +73,12 @@ def watched(root: Any, on_step: OnStep) -> Iterator[None]:
 
 def above(warehouse: Warehouse) -> str:
     """Where to watch what is done to a warehouse: the folder, or the prefix of an object store, that holds it."""
-    return warehouse.root.rpartition("/")[0].removeprefix("s3://")
+    return _plain(warehouse.root.rpartition("/")[0])
+
+
+def _plain(place: str) -> str:
+    """A URI as pyarrow's path: without its scheme."""
+    return place.partition("://")[2] or place
 
 
 def _tell(name: str, path: Any, half: Callable[[], None] | None = None) -> None:
@@ -276,7 +281,7 @@ def _told(name: str, method: Any) -> Any:
         @functools.wraps(method.__func__)
         def on_class(cls: type, place: Any, *args: Any, **options: Any) -> Any:
             if not DeltaTable.is_deltatable(str(place), options.get("storage_options")):
-                _tell(name.replace("_", " "), str(place).removeprefix("s3://"))
+                _tell(name.replace("_", " "), _plain(str(place)))
             return method.__func__(cls, place, *args, **options)
 
         return classmethod(on_class)
@@ -284,7 +289,7 @@ def _told(name: str, method: Any) -> Any:
     @functools.wraps(method)
     def on_table(self: Any, *args: Any, **options: Any) -> Any:
         table = self if isinstance(self, DeltaTable) else self.table
-        _tell(name.replace("_", " "), table.table_uri.removeprefix("file://").removeprefix("s3://").rstrip("/"))
+        _tell(name.replace("_", " "), _plain(table.table_uri).rstrip("/"))
         return method(self, *args, **options)
 
     return on_table

@@ -19,7 +19,7 @@ from pathlib import Path
 from kstreams_replay.state.errors import ReplayError, StorageError
 from kstreams_replay.state.failures import failure_of
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.laws.object_stores import ObjectStore, gateway_store, played_store
+from tests.laws.object_stores import ObjectStore, azure_store, gateway_store, played_store
 from tests.laws.outcome import failure
 from tests.laws.pipelines import BEGINNINGS, INCREMENTS, PIPELINES, begun, drive, undisturbed
 from tests.laws.stuttering import FAULTS, Proxy, Stutter, proxy_before
@@ -123,13 +123,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.laws.failing", description=__doc__)
     parser.add_argument("--seeds", type=int, default=100, metavar="N", help="so many (default 100)")
     parser.add_argument("--from", type=int, default=1, metavar="SEED", dest="first", help="the first (default 1)")
-    parser.add_argument("--gateway", action="store_true", help="on the gateway instead of the played store")
+    another = parser.add_mutually_exclusive_group()
+    another.add_argument("--gateway", action="store_true", help="on the gateway instead of the played store")
+    another.add_argument("--azure", action="store_true", help="on Azurite instead of the played store")
     parser.add_argument("--pipeline", choices=sorted(PIPELINES), help="this one alone")
     chosen = parser.parse_args(arguments)
     failed, commands, errors, counts = 0, 0, 0, Counter[str]()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        store = stack.enter_context(gateway_store(folder) if chosen.gateway else played_store())
+        opened = gateway_store(folder) if chosen.gateway else azure_store(folder) if chosen.azure else played_store()
+        store = stack.enter_context(opened)
         there = stack.enter_context(stuttering(store))
         for seed in range(chosen.first, chosen.first + chosen.seeds):
             outcome = outcome_of(seed, there, chosen.pipeline)

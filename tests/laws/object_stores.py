@@ -25,6 +25,7 @@ from pyarrow import fs
 
 from kstreams_replay.state.tables.object_stores import open_filesystem
 from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.once_a_run import once_a_run
 
 BUCKET = "warehouses"
 KEY, SECRET = "key-of-tests", "secret-of-tests"
@@ -50,10 +51,14 @@ class ObjectStore:
 
     @property
     def options(self) -> dict[str, str]:
-        """As a user writes them; Azurite's address goes into the environment ($AZURITE_BLOB_STORAGE_URL)."""
+        """As a user writes them."""
         if self.scheme == "az":
-            return {"azure_storage_use_emulator": "true", "azure_storage_account_name": AZURE_ACCOUNT,
-                    "azure_storage_account_key": AZURE_KEY, "allow_http": "true"}  # fmt: skip
+            return {
+                "azure_storage_endpoint": f"{self.endpoint}/{AZURE_ACCOUNT}",
+                "azure_storage_account_name": AZURE_ACCOUNT,
+                "azure_storage_account_key": AZURE_KEY,
+                "allow_http": "true",
+            }
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": KEY,
@@ -138,12 +143,11 @@ def gateway_store(folder: Path) -> Iterator[ObjectStore]:
 
 @contextmanager
 def azure_store(folder: Path) -> Iterator[ObjectStore]:
-    """Azurite, in memory, which npm installs into ``folder``."""
-    subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), AZURITE], check=True)
-    port = _free_port()
+    """Azurite, in memory; what it leaves behind is in ``folder``."""
+    installed, port = once_a_run("azurite", _install_azurite), _free_port()
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
-            [str(folder / "node_modules/.bin/azurite-blob"), "--inMemoryPersistence", "--disableTelemetry",
+            [str(installed / "node_modules/.bin/azurite-blob"), "--inMemoryPersistence", "--disableTelemetry",
              "--skipApiVersionCheck", "--blobPort", str(port)],
             cwd=folder, stdout=log, stderr=log,
         )  # fmt: skip
@@ -155,6 +159,11 @@ def azure_store(folder: Path) -> Iterator[ObjectStore]:
     finally:
         process.terminate()
         process.wait()
+
+
+def _install_azurite(folder: Path) -> None:
+    """By npm; a failure is raised with its output."""
+    subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), AZURITE], check=True)
 
 
 def _make_container(endpoint: str) -> None:

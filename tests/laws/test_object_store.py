@@ -1,7 +1,7 @@
 """Law 3 on an object store: a run that dies anywhere leaves no trace, and of two runners one wins.
 
 The seeds are those of tests/laws/crash.py and races.py. A few run on a store that a library plays; the nightly tier
-builds a real gateway and runs more on it.
+builds a real gateway and runs more on it, and installs Azurite and runs a few on that.
 """
 
 import pickle
@@ -14,7 +14,7 @@ from kstreams_replay.state.tables import object_stores
 from kstreams_replay.state.tables.object_stores import open_filesystem
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws import crash, races
-from tests.laws.object_stores import gateway_store, played_store
+from tests.laws.object_stores import azure_store, gateway_store, played_store
 from tests.laws.pipelines import PIPELINES, begun, drive, undisturbed
 from tests.laws.whole import first_difference
 from tests.sampling import sampled
@@ -55,6 +55,12 @@ def gateway(tmp_path_factory):
         yield started
 
 
+@pytest.fixture(scope="module")
+def azure(tmp_path_factory):
+    with azure_store(tmp_path_factory.mktemp("azure")) as started:
+        yield started
+
+
 @pytest.mark.every_run
 @pytest.mark.parametrize("seed", sampled(SHORT_DEATHS[:10]))
 def test_a_run_that_dies_anywhere_on_an_object_store_leaves_no_trace(store, seed):
@@ -84,6 +90,23 @@ def test_a_run_that_dies_anywhere_on_a_real_gateway_leaves_no_trace(gateway, see
 @pytest.mark.parametrize("seed", ROUNDS[:10])
 def test_of_two_runners_on_a_real_gateway_one_wins(gateway, seed):
     outcome = races.outcome_of(seed, gateway)
+
+    assert outcome.difference is None, str(outcome)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", SHORT_DEATHS[:6])
+def test_a_run_that_dies_anywhere_on_azure_leaves_no_trace(azure, seed):
+    outcome = crash.outcome_of(seed, azure)
+
+    assert outcome.difference is None, str(outcome)
+    assert outcome.deaths
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", SHORT_ROUNDS[:4])
+def test_of_two_runners_on_azure_one_wins(azure, seed):
+    outcome = races.outcome_of(seed, azure)
 
     assert outcome.difference is None, str(outcome)
 
