@@ -10,7 +10,7 @@ import os
 import re
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache, wraps
+from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin
 
@@ -42,7 +42,7 @@ def checked_types(function: Callable[P, R]) -> Callable[P, R]:
 
 def check_fields(settings: Any) -> None:
     """Raises ConfigError for a field of a dataclass whose value is not of its annotation."""
-    for name, annotation in _annotations(type(settings)).items():
+    for name, annotation in inspect.get_annotations(type(settings)).items():
         value = getattr(settings, name)
         if not _fits(value, annotation):
             raise _refused(type(settings).__name__, name, annotation, value)
@@ -53,11 +53,6 @@ def path_text(path: Any, place: str) -> str:
     if not isinstance(path, str | os.PathLike):
         raise ConfigError(place, "a path, as text or a pathlib.Path", repr(path), "name the directory, file or URI")
     return str(path).rstrip("/")
-
-
-@cache
-def _annotations(kind: type) -> dict[str, Any]:
-    return inspect.get_annotations(kind)
 
 
 def _fits(value: Any, annotation: Any) -> bool:

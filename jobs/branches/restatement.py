@@ -73,7 +73,7 @@ def restore(
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     pending = ledger.pending()
-    if not _is_restore_to(pending, increment):
+    if pending is None or not _is_restore_to(pending, increment):
         plan = _plan_of_restore(warehouse, pipeline, increment, abandon=abandon)
         pending = plan_restatement(ledger, warehouse, plan, 0, clock_ms)
         ledger.refuse_vacuumed(increment)  # once more: vacuum may have looked before the plan was there
