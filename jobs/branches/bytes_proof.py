@@ -22,10 +22,11 @@ from ...state.tables.kept_below import below, files_below, files_outside
 from ...state.tables.names import BRANCHES, LANDING, LEDGER
 from ...state.tables.object_stores import open_filesystem
 from ...state.tables.sought import KEY_COLUMNS, Sought, is_text, leaves
+from ..landing.files.avro_container import Container, ContainerError
 
 _BLOCK = 8 << 20
 _LOG = "_delta_log"
-_PARQUET, _ARROW = (b"PAR1", b"PARE"), b"ARROW1"
+_PARQUET, _ARROW, _AVRO = (b"PAR1", b"PARE"), b"ARROW1", b"Obj\1"
 _OTHER = "other"
 _COMPRESSED = {
     b"\x1f\x8b\x08": "gzip",
@@ -87,7 +88,7 @@ def _in_file(root: str, name: str, sought: Sought, typed: dict[str, Remains]) ->
     if not hits:
         compression = next((how for magic, how in _COMPRESSED.items() if begin.startswith(magic)), None)
         with _unless_unread(name, unread):
-            if _is_in_bytes(filesystem, path, compression, sought):
+            if _is_in_bytes(filesystem, path, compression, sought) or _is_in_blocks(filesystem, path, begin, sought):
                 yield Remains(name, "its bytes")
     yield from unread[:1]
 
@@ -99,7 +100,7 @@ def _unless_unread(name: str, unread: list[Remains]) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, ContainerError) as error:
         unread.append(_unread(name, error))
 
 
@@ -179,3 +180,11 @@ def _is_in_bytes(filesystem: fs.FileSystem, path: str, compression: str | None, 
             # One byte less than the longest pattern: one that lies whole in what is kept was seen already.
             end = (end + block)[1 - most :]
     return False
+
+
+def _is_in_blocks(filesystem: fs.FileSystem, path: str, begin: bytes, sought: Sought) -> bool:
+    """Of a file of Avro, whose blocks may be compressed. Raises ContainerError for one that is damaged."""
+    if not (begin.startswith(_AVRO) and sought.anywhere):
+        return False
+    with filesystem.open_input_file(path) as source:
+        return any(sought.is_in(block.data) for block in Container(source).blocks())

@@ -5,6 +5,7 @@ import gzip
 import lzma
 import os
 import zipfile
+import zlib
 from pathlib import Path
 from urllib.parse import quote
 
@@ -124,6 +125,28 @@ def test_a_file_that_the_machine_refuses_is_named_and_others_are_searched(tmp_pa
         "a.txt": f"{UNREAD}: [Errno 13] Permission denied: '{tmp_path}/a.txt'",
         "b.txt": "its bytes",
     }
+
+
+def container(*blocks: bytes) -> bytes:
+    """A file of Avro with deflated blocks of one text each, by the test's own writing."""
+    marker, data = b"m" * 16, b'Obj\1\4\x16avro.schema\x10"string"\x14avro.codec\x0edeflate\0' + b"m" * 16
+    for block in blocks:
+        deflate = zlib.compressobj(wbits=-15)
+        packed = deflate.compress(bytes([2 * len(block)]) + block) + deflate.flush()
+        data += b"\2" + bytes([2 * len(packed)]) + packed + marker
+    return data
+
+
+def test_files_of_avro_are_searched_block_by_block(tmp_path):
+    long = ANN.encode() + b" " * 30
+    (tmp_path / "a.avro").write_bytes(container(b"bob", long))
+    (tmp_path / "b.avro").write_bytes(container(b"bob"))
+    (tmp_path / "c.avro").write_bytes(container(b"bob", long)[:-20])
+    assert long not in (tmp_path / "a.avro").read_bytes()
+
+    said = proved(tmp_path)
+
+    assert {name: what.partition(":")[0] for name, what in said.items()} == {"a.avro": "its bytes", "c.avro": UNREAD}
 
 
 def test_an_empty_file_has_nothing(tmp_path):
