@@ -3,6 +3,7 @@
 import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -114,9 +115,9 @@ def topology(serde: Serde) -> Topology:
     return builder.build()
 
 
-def ran(root: Path, form: Form) -> Warehouse:
+def ran(root: Path | str, form: Form) -> Warehouse:
     """Two increments, so that stores have files of both."""
-    warehouse = Warehouse(root / "w")
+    warehouse = Warehouse(f"{root}/w")
     for ms in (1, 20):
         for topic in ("other", "in"):
             records = [LandedRecord(0, key, b"v", ms) for key in (form.ann, form.bob)]
@@ -182,6 +183,22 @@ def test_a_key_whose_bytes_nobody_can_read_is_not_proved_until_its_text_is_given
     assert main([*asked, "--key", ALICE]) == 0
     assert "proved: no file of the warehouse holds it" in capsys.readouterr().out
     assert holding(Path(warehouse.root), ALICE) == set()
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_key_goes_from_a_warehouse_whose_path_has_signs_of_uris(tmp_path, scheme):
+    folder = tmp_path / "a #b? 50 %"
+    folder.mkdir()
+    (folder / "w").mkdir()
+    (folder / "w" / "left #1? 5%.txt").write_text(ALICE)
+    form = FORMS["avro"]
+    warehouse = ran(f"file://{quote(str(folder))}" if scheme else folder, form)
+
+    done = erased(warehouse, *form.given)
+
+    assert {each.place for each in done.remains} == {"left #1? 5%.txt"}
+    assert holding(folder, ALICE) == {f"{folder}/w/left #1? 5%.txt"}
+    assert fsck(warehouse).findings == []
 
 
 def shouted() -> Topology:
