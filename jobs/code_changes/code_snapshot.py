@@ -21,7 +21,7 @@ from ..graph.nodes import SinkNode
 from ..task.dataflow import dataflows
 from ..topology.topology import SubTopology, Topology
 from .step_text import describe_fold, describe_operator, describe_step, functions_of, made_with
-from .upstream_lineage import lineage, nodes_above
+from .upstream_lineage import key_serdes, lineage, nodes_above
 
 # Names and edges hold Kafka's generated numbers: as settings they would refuse each topology that gained an operator
 # elsewhere.
@@ -42,7 +42,9 @@ def code_snapshot(topology: Topology) -> dict[str, Any]:
         "stores": stores,
         "outputs": {sink.topic: _output(topology.graph, sink) for sink in topology.sinks()},
         "repartitions": {
-            node.topic: {"partitions": node.partitions} for sub in topology.sub_topologies for node in sub.repartitions
+            node.topic: {"partitions": node.partitions, "key": key_serdes(node)}
+            for sub in topology.sub_topologies
+            for node in sub.repartitions
         },
         "sub_topologies": {str(sub.id): _sub_topology(topology, sub) for sub in topology.sub_topologies},
     }
@@ -107,6 +109,7 @@ def _stores(topology: Topology, sub: SubTopology) -> dict[str, Any]:
                     "topics": sorted(above.topics),
                     "keys": sorted(above.keys),
                     "spread": sorted(above.spread),
+                    "key_serdes": sorted(above.key_serdes),
                     "values": sorted(above.values),
                     "steps": sorted(above.steps),
                     "times": sorted(above.times),
@@ -163,5 +166,5 @@ def _said(setting: Any) -> Any:
         return describe_step(setting, shows_functions=False)
     if isinstance(setting, KeyValues):
         types = {"key": type_record(setting.key.arrow_type), "value": type_record(setting.value.arrow_type)}
-        return types | setting.settings
+        return types | {"serdes": [str(setting.key), str(setting.value)]} | setting.settings
     return setting

@@ -90,8 +90,8 @@ def compare(
     requests = requests or StateRequests()
     renamed = _renamed(before, now, requests)
     sources = _sources(before, now, renamed)
-    changes = [*_whole(before, now), *_repartitions(before, now, partitions)]
     comparable = before["made_with"] == now["made_with"]
+    changes = [*_whole(before, now), *_repartitions(before, now, partitions, comparable)]
     for name, store in now["stores"].items():
         if name in sources:
             changes += _store(before["stores"][sources[name]], store, (sources[name], name), requests, comparable)
@@ -188,7 +188,9 @@ def _whole(before: Record, now: Record) -> Iterator[TopologyChange]:
         )
 
 
-def _repartitions(before: Record, now: Record, partitions: Mapping[str, int]) -> Iterator[TopologyChange]:
+def _repartitions(
+    before: Record, now: Record, partitions: Mapping[str, int], comparable: bool
+) -> Iterator[TopologyChange]:
     yield from _connected(before, now)
     for name, node in now["repartitions"].items():
         had = partitions.get(TableName.repartition(name))
@@ -197,6 +199,10 @@ def _repartitions(before: Record, now: Record, partitions: Mapping[str, int]) ->
         if had is not None and wanted is not None and wanted != had:
             note = "keys would move away from their rows"
             yield TopologyChange(f"repartition {name!r}", "partitions", had, wanted, note, goes_on=False)
+        form = before["repartitions"].get(name, node).get("key")
+        if comparable and form != node["key"]:
+            note = "keys are in the partitions of their new bytes from now on"
+            yield TopologyChange(f"repartition {name!r}", "key", form, node["key"], note)
 
 
 def _connected(before: Record, now: Record) -> Iterator[TopologyChange]:

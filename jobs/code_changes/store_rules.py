@@ -4,6 +4,7 @@ Rule: a setting that is not named here decides what rows mean, so that a differe
 stay as they are; others may gain fields, null in the previous rows, and lose some, which are read no more.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -29,8 +30,14 @@ _LONGER_GRACE = (
 _KEEPING = {"retention_ms", "history_retention_ms", "interval_ms"}
 """How long rows are kept."""
 
-_TEXTS = {"keys", "values", "steps", "functions", "id", "folds", "times"}
+_TEXTS = {"keys", "values", "steps", "functions", "id", "folds", "times", "key_serdes"}
 """Settings that quote expressions or functions, comparable only between equal versions of polars and Python."""
+
+_OWN_SERDE = "Serde.of("
+"""So the name of a serde begins that has digits of functions."""
+
+_READS_OTHERS = re.compile(r"(Serde\.list\()*Serde\.(json|protobuf|confluent_\w+)\(")
+"""Serdes that read values which another schema of theirs wrote: by names, numbers, or an id in the bytes."""
 
 _NOT_STORED = {"stream table join": {"kind"}}
 """Settings of an operator that its rows do not know of."""
@@ -40,6 +47,7 @@ _WHY = {
     "keys": "its rows have keys of another meaning",
     "key_windows": "its rows have keys of other windows",
     "spread": "its rows are in partitions where their keys do not come any more",
+    "key_serdes": "its rows are in the partitions of their keys' bytes, which the other serde writes in another form",
     "values": "its rows were computed in another way, and changes would take back what was never added",
     "knows_old": "what waits does not know the values that it replaced",
     "left_value": "answers would be taken for stale, since the value's bytes are others",
@@ -71,13 +79,16 @@ def compare_stores(
             continue
         is_one_of_both = name == "times" and bool(old.get(name)) != bool(new.get(name))  # an extractor came or went
         # Folds are compared all the same: which names there are, and the kind of each, do not depend on versions.
-        if name in _TEXTS and name != "folds" and not comparable and not is_one_of_both:
+        is_text = name in _TEXTS or _OWN_SERDE in f"{old.get(name)}"
+        if is_text and name != "folds" and not comparable and not is_one_of_both:
+            continue
+        if name == "key_serdes" and not (old.get(name) and new.get(name)):  # "spread" says it
             continue
         if name == "folds":
             takes_back = now["operator"] == "table fold"
             yield from _folds(old.get(name, {}), new.get(name, {}), comparable, takes_back=takes_back)
         elif name == "stores":
-            yield from _processor_stores(old.get(name, {}), new.get(name, {}))
+            yield from _processor_stores(old.get(name, {}), new.get(name, {}), comparable)
         else:
             yield _setting(now["operator"], name, old.get(name), new.get(name), is_strict)
 
@@ -116,7 +127,7 @@ def _folds(
             yield what, old, new, _OTHER_FOLD, False
 
 
-def _processor_stores(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Difference]:
+def _processor_stores(before: Mapping[str, Any], now: Mapping[str, Any], comparable: bool) -> Iterator[Difference]:
     for name in sorted({*before, *now}):
         old, new, what = before.get(name), now.get(name), f"store {name!r}"
         if old is None:
@@ -128,15 +139,29 @@ def _processor_stores(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iter
                 yield _kind_of_store(f"{what} {setting}", setting, old.get(setting), new.get(setting))
         elif old["key"] != new["key"]:
             yield f"{what} key", type_words(old["key"]), type_words(new["key"]), _OTHERWISE, False
-        elif old["value"] != new["value"]:
-            fits = same_or_grown(old["value"], new["value"])
-            note = "fields that it gains are null in its rows" if fits else "its values are of another type"
-            yield f"{what} value", type_words(old["value"]), type_words(new["value"]), note, fits
+        elif not same_or_grown(old["value"], new["value"]):
+            note = "its values are of another type"
+            yield f"{what} value", type_words(old["value"]), type_words(new["value"]), note, False
+        else:
+            if old["value"] != new["value"]:
+                note = "fields that it gains are null in its rows"
+                yield f"{what} value", type_words(old["value"]), type_words(new["value"]), note, True
+            if comparable:
+                yield from _serdes(what, old["serdes"], new["serdes"])
+
+
+def _serdes(what: str, before: list[str], now: list[str]) -> Iterator[Difference]:
+    """Of a processor's store, which keeps the bytes that its serdes for keys and values write."""
+    for part, old, new in zip(("key", "value"), before, now, strict=True):
+        formats = [None if match is None else match[0] for match in map(_READS_OTHERS.match, (old, new))]
+        reads_old = part == "value" and formats[0] is not None and formats[0] == formats[1]
+        if old != new and not reads_old:
+            yield f"{what} serde of the {part}", old, new, "its rows have bytes of the other serde", False
 
 
 def _other_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What differs beside the types."""
-    named = sorted({*before, *now} - {"key", "value"})
+    named = sorted({*before, *now} - {"key", "value", "serdes"})
     return [setting for setting in named if before.get(setting) != now.get(setting)]
 
 

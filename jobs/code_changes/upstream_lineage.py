@@ -16,9 +16,10 @@ from .step_text import STEPS, describe_node, describe_operator, describe_step, d
 @dataclass
 class Lineage:
     """``spread``: "by topic" or "by key" (after a repartition), whichever there are; ``repartition``: the nearest one's
-    topic. ``windows``: of windowed keys that come to it, without their grace. ``values``: of a table's operator, what
-    it computes and the table steps up to the nearest stores. ``steps``: everything that a user wrote from here up to
-    the topics, with Python functions distinguished. ``times``: extractors of the topics' times.
+    topic; ``key_serdes``: those that write the keys whose bytes decide the partition. ``windows``: of windowed keys
+    that come to it, without their grace. ``values``: of a table's operator, what it computes and the table steps up to
+    the nearest stores. ``steps``: everything that a user wrote from here up to the topics, with Python functions
+    distinguished. ``times``: extractors of the topics' times.
     """
 
     topics: set[str] = field(default_factory=set)
@@ -28,6 +29,7 @@ class Lineage:
     times: set[str] = field(default_factory=set)
     steps: set[str] = field(default_factory=set)
     spread: set[str] = field(default_factory=set)
+    key_serdes: set[str] = field(default_factory=set)
     repartition: str | None = None
 
 
@@ -62,10 +64,16 @@ def nodes_above(graph: Graph, node: Node) -> list[str]:
     return sorted([*texts, *(text for other in above for text in (*_own_serdes(other), *describe_times(other)))])
 
 
+def key_serdes(node: RepartitionNode) -> list[str]:
+    """The serde whose bytes of a key decide the partition; none where a number or a function does."""
+    return [] if node.target_of is not None or node.has_partitioner else [str(node.shape.key)]
+
+
 def _own_serdes(node: Node) -> list[str]:
     """Serdes of the user's own with which a source reads, which are steps as functions are."""
     serdes = (node.shape.key, node.shape.value) if node.is_source else ()
-    return [f"{node.landed_topic} by {serde}" for serde in serdes if serde.codec.is_own]
+    read = "repartition" if node.landed_topic is None else node.landed_topic
+    return [f"{read} by {serde}" for serde in serdes if serde.codec.is_own]
 
 
 def nodes_upstream(graph: Graph, node: Node) -> Iterator[Node]:
@@ -127,6 +135,7 @@ def _spread(graph: Graph, node: Node, lineage: Lineage, seen: set[str]) -> None:
         if isinstance(above, RepartitionNode):
             lineage.spread.add("by key")
             lineage.repartition = lineage.repartition or above.topic
+            lineage.key_serdes.update(key_serdes(above))
         elif above.is_source:
             lineage.spread.add("by topic")
         else:

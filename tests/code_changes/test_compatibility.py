@@ -30,6 +30,7 @@ from tests.code_changes.changes import (
     PAGES,
     SIZE,
     STRING,
+    Build,
     clicks,
     folded,
     joined,
@@ -58,6 +59,20 @@ def test_what_acts_from_now_on_goes_on_and_is_named(change):
     assert {one.what for one in found.changes} == settings
 
 
+def by_key(serde: Serde) -> Build:
+    return lambda stream: (
+        stream.map(lambda key, value: (value["page"], value), returns_key=serde, returns=PAGES)
+        .group_by_key()
+        .count(NAMED)
+    )
+
+
+def avro(*names: str) -> Serde:
+    fields = [{"name": name, "type": "long"} for name in names]
+    return Serde.avro({"type": "record", "name": "numbers", "fields": fields})
+
+
+AVRO, MORE_AVRO = avro("n"), avro("n", "m")
 REFUSED = {
     "another size": (windowed(SIZE), windowed(TimeWindows.of_size(20)), {"size_ms", "advance_ms"}),
     "windows of another size above a buffer": (
@@ -95,7 +110,7 @@ REFUSED = {
     ),
     "another key type": (
         lambda stream: stream.group_by("page").count(NAMED), lambda stream: stream.group_by("ms").count(NAMED),
-        {"keys", "column key"},
+        {"keys", "key_serdes", "column key"},
     ),
     "a repartition before it": (
         lambda stream: stream.group_by_key().count(NAMED), lambda stream: stream.group_by("page").count(NAMED),
@@ -133,6 +148,21 @@ REFUSED = {
         lambda stream: stream.to_table(materialized=NAMED),
         lambda stream: stream.to_table(materialized=Materialized.versioned("store", 50)),
         {"row_key"},
+    ),
+    "another form of the keys of a repartition": (
+        by_key(STRING), by_key(Serde.uuid()), {"key_serdes"},
+    ),
+    "another form of the keys of a processor's store": (
+        processed(KeyValues("a", STRING, LONG)), processed(KeyValues("a", Serde.uuid(), LONG)),
+        {"store 'a' serde of the key"},
+    ),
+    "another form of the values of a processor's store": (
+        processed(KeyValues("a", STRING, Serde.json("n long"))), processed(KeyValues("a", STRING, AVRO)),
+        {"store 'a' serde of the value"},
+    ),
+    "a field more of values that do not name their fields": (
+        processed(KeyValues("a", STRING, AVRO)), processed(KeyValues("a", STRING, MORE_AVRO)),
+        {"store 'a' serde of the value"},
     ),
     "another key of a processor's store": (
         processed(KeyValues("a", STRING, LONG)), processed(KeyValues("a", LONG, LONG)), {"store 'a' key"},
@@ -244,6 +274,54 @@ def test_a_foreign_key_joins_left_values_cannot_gain_fields_since_their_bytes_ar
     found = verdict(joining("item string"), joining("item string, amount long"))
 
     assert [(change.store, change.what) for change in found.refused] == [("fk-subscription-store", "left_value")]
+
+
+def test_keys_that_go_to_other_partitions_without_a_store_are_named():
+    def spread(key: Serde) -> Topology:
+        builder = StreamsBuilder()
+        builder.stream("clicks", Consumed(key, LONG)).repartition(name="by-key").to("out")
+        return builder.build()
+
+    found = verdict(spread(STRING), spread(Serde.uuid()))
+
+    assert [change.sentence() for change in found.changes] == [
+        "repartition 'by-key-repartition': key was [Serde.string()], is [Serde.uuid()]: "
+        "keys are in the partitions of their new bytes from now on"
+    ]
+    assert found.goes_on
+
+
+def test_digits_of_a_serde_of_ones_own_are_not_compared_between_versions():
+    def joining(encode: Any) -> dict[str, Any]:
+        builder = StreamsBuilder()
+        value = Serde.of(encode, bytes.decode, type="string")
+        left = builder.table("left", Consumed(STRING, value), materialized=Materialized.as_("left"))
+        right = builder.table("right", Consumed(STRING, STRING), materialized=Materialized.as_("right"))
+        columns = {"foreign_key": lambda text: text, "foreign_key_returns": STRING, "returns": STRING}
+        left.join(right, lambda one, other: "", name="fk", **columns)
+        return code_snapshot(builder.build())
+
+    before, now = joining(str.encode), joining(lambda text: text.strip().encode())
+
+    assert [(one.store, one.what) for one in compare(before, now, {}).refused] == [
+        ("fk-subscription-store", "left_value")
+    ]
+    assert compare(before | {"made_with": "polars 0"}, now, {}).refused == ()
+
+
+def test_serdes_of_keys_are_not_compared_with_what_another_version_wrote():
+    """
+    A record from before this was kept has none of them.
+    """
+    before = code_snapshot(clicks(by_key(STRING))) | {"made_with": "polars 0"}
+    del before["stores"]["store"]["settings"]["key_serdes"]
+    for repartition in before["repartitions"].values():
+        del repartition["key"]
+    stored = code_snapshot(clicks(processed(KeyValues("a", STRING, LONG)))) | {"made_with": "polars 0"}
+    del stored["stores"]["seen-stores"]["settings"]["stores"]["a"]["serdes"]
+
+    assert compare(before, code_snapshot(clicks(by_key(STRING))), {}).changes == ()
+    assert compare(stored, code_snapshot(clicks(processed(KeyValues("a", STRING, LONG)))), {}).changes == ()
 
 
 def test_an_explicit_number_of_partitions_must_be_that_of_the_table_that_is_there():
