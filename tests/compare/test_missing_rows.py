@@ -59,6 +59,19 @@ def test_nothing_is_not_there_yet_in_a_topic_of_which_nothing_more_comes(warehou
     assert again.causes == {"not explained": 1}
 
 
+def test_a_partition_that_production_does_not_have_is_not_waited_for(warehouse):
+    """
+    Production has one partition, in which there is a row of a later time than b's second one.
+    """
+    rows = [LandedRecord(p, key, b"x", time_ms) for p, key, time_ms in ((0, b"a", 1), (0, b"a", 9), (1, b"b", 2))]
+    plant(warehouse, "in", [*rows, LandedRecord(1, b"b", b"x", 3)], partitions=2)
+    plant(warehouse, "live", [row._replace(partition=0) for row in rows], partitions=1)
+    list(replay(warehouse, forwarded(), pipeline="p", runner=LocalRunner(), idle="proceed"))
+
+    found = compare(warehouse, forwarded(), "out", with_topic="live", pipeline="p")
+    assert [each.cause for each in found.first if each.verdict == "missing"] == ["not explained"]
+
+
 @pytest.mark.parametrize(("read_ms", "cause"), [(40, "not yet"), (50, "not explained")])
 def test_a_row_of_production_is_still_to_come_only_at_times_that_the_task_has_not_read(warehouse, read_ms, cause):
     builder = StreamsBuilder()
