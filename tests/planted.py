@@ -1,6 +1,6 @@
 """Landed topics written without Spark, and whole pipelines read back as plain rows, for tests that compare tables."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,9 +35,11 @@ def plant(
     partitions: int,
     first_offset: int = 0,
     gone: Collection[tuple[int, int]] = (),
+    source: Mapping[str, str] | None = None,
 ) -> None:
     """Land ``records`` as the topic's next increment. ``first_offset``: of the first one, below which the broker had
     deleted all; ``gone``: partition and offset of those that take an offset and do not land, as if it was compacted.
+    ``source``: as the ledger has it.
     """
     ledger = LandingLedger(warehouse.landing_ledger(topic))
     last = ledger.last_done()
@@ -54,7 +56,8 @@ def plant(
         file.write(table.filter(pa.array(is_there, pa.bool_())))
         written = file.close()
         files += [] if written is None else [written]
-    ledger.plan(increment, LandingPlanRow(cut_from=begin, cut_to=end), written_at_ms=0)
+    plan = LandingPlanRow(cut_from=begin, cut_to=end, source=dict(source or {}))
+    ledger.plan(increment, plan, written_at_ms=0)
     app_id = f"landing/{topic}/0"
     version = commit_files(warehouse.landed(topic), LANDED_SCHEMA, files, app_id=app_id, increment=increment)
     done = LandingDoneRow(

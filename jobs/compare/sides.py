@@ -81,14 +81,16 @@ _KINDS: Mapping[str, type[np.generic]] = dict.fromkeys((field.name for field in 
 
 @dataclass(frozen=True)
 class ProductionTopic:
-    """What production wrote: a landed topic, its partitions and its files. ``ends``: the next offset to land, by
-    partition; ``is_complete``: nothing more of it comes.
+    """What production wrote: a landed topic, its partitions and its files. ``begins``: of partitions that landed from
+    Kafka the first offset of the log then; ``ends``: the next offset to land; ``is_complete``: nothing more of it
+    comes.
     """
 
     warehouse: Warehouse
     topic: str
     partitions: int
     files: Sequence[DataFile]
+    begins: Mapping[int, int]
     ends: Mapping[int, int]
     is_complete: bool
 
@@ -101,21 +103,25 @@ class ProductionTopic:
         if last is None:
             expected, got = "a landed topic", f"landed topics {warehouse.topics()}"
             raise ConfigError(f"topic {topic!r}", expected, got, "land what production wrote: replay land")
-        own = last.content
-        ends, files = {int(p): end for p, end in own.cut_to.items()}, landed_files(warehouse, topic, last)
-        return cls(warehouse, topic, own.partitions, files, ends, bool(own.complete))
+        own, first = last.content, [plan.content for plan in ledger.plans(1, 1)]
+        from_kafka = next((plan.cut_from for plan in first if plan.source.get("kind") == "kafka"), {})
+        begins, ends = ({int(p): offset for p, offset in cut.items()} for cut in (from_kafka, own.cut_to))
+        files = landed_files(warehouse, topic, last)
+        return cls(warehouse, topic, own.partitions, files, begins, ends, bool(own.complete))
 
     @property
     def path(self) -> str:
         return self.warehouse.landed(self.topic)
 
     def first_offsets(self) -> dict[int, int]:
-        """Of each partition the first offset that has a row; of one without rows the next offset to land."""
+        """Of each partition the first offset of the log; where nobody knows, that of the first row, and without rows
+        the next one to land.
+        """
         offsets = dict(self.ends)
         for file in self.files:
             if file.min_offset is not None:
                 offsets[file.partition] = min(file.min_offset, offsets[file.partition])
-        return offsets
+        return {**offsets, **self.begins}
 
 
 def read_output(

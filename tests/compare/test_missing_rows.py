@@ -114,6 +114,13 @@ def test_a_row_whose_key_has_a_later_one_behind_a_hole_was_compacted(warehouse):
     assert beside(warehouse, UPDATES, UPDATES, gone=[(0, 1)]).causes == {"compacted": 1}
 
 
+@pytest.mark.parametrize(("source", "cause"), [({"kind": "kafka"}, "compacted"), ({"kind": "delta"}, "retention")])
+def test_a_broker_whose_log_begins_at_0_has_expired_nothing(warehouse, source, cause):
+    rows = UPDATES[1:]
+
+    assert beside(warehouse, rows, rows, gone=[(0, 0)], source=source).causes == {cause: 1}
+
+
 def test_a_key_that_is_there_twice_before_the_later_row_was_not_compacted(warehouse):
     """
     What compaction had removed the first row of a for, it would have removed the first row of z for.
