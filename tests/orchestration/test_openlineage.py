@@ -1,10 +1,14 @@
 """OpenLineage's events: what an increment was made from, and the same event whenever it is asked for."""
 
 import json
+import shutil
 
 import pytest
 from openlineage.client.serde import Serde
 
+from kstreams_replay.jobs.branches.branches import fork
+from kstreams_replay.jobs.branches.promotion import promote
+from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.orchestration.cli.main import main
@@ -68,3 +72,52 @@ def test_events_are_sent_where_openlineage_is_told_to(warehouse, capsys, tmp_pat
 
     (event,) = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
     assert f"increment 1: sent as run {event['run']['runId']}" in capsys.readouterr().out
+
+
+@pytest.fixture
+def branched(warehouse: Warehouse, tmp_path) -> Warehouse:
+    """The shop, from the start, as a branch too."""
+    copy = Warehouse(shutil.copytree(warehouse.root, tmp_path / "w"))
+    fork(copy, "shop", 0, "again")
+    return copy
+
+
+def test_a_fork_is_no_run_and_has_no_event(branched, capsys):
+    place = ["--warehouse", branched.root, "--pipeline", "again"]
+
+    assert main(["lineage", "tests/dagster/shop.py:topology", *place]) == 0
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "replay lineage: again has run no increment from 0 on, so there is no event\n"
+
+
+def test_a_promotion_is_made_from_the_tables_of_its_branch(branched, capsys):
+    list(replay(branched, shop.topology(), pipeline="again", runner=LocalRunner()))
+    promote(branched, "again")
+
+    (event,) = printed(capsys, branched)
+
+    inputs = {each["name"] for each in event["inputs"]}
+    assert {"again/outputs/sessions", "again/outputs/pages"} <= inputs
+    assert "landed/clicks" not in inputs
+    outputs = {each["name"]: each["facets"] for each in event["outputs"]}
+    made_of = outputs["shop/outputs/pages"]["columnLineage"]["fields"]["value"]["inputFields"]
+    assert [(each["name"], each["field"]) for each in made_of] == [("again/outputs/pages", "value")]
+
+
+def test_a_restore_is_made_from_no_other_table(branched, capsys):
+    restore(branched, "shop", 1)
+
+    (event,) = printed(capsys, branched)
+
+    assert event["inputs"] == []
+    assert [each["name"] for each in event["outputs"] if "columnLineage" in each["facets"]] == []
+
+
+def test_what_was_refused_is_written_too(warehouse, capsys):
+    (event,) = printed(capsys, warehouse)
+
+    outputs = {each["name"]: each["facets"] for each in event["outputs"]}
+    assert {"shop/dropped", "shop/dead_letter"} <= outputs.keys()
+    assert "reason" in {each["name"] for each in outputs["shop/dropped"]["schema"]["fields"]}

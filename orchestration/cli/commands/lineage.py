@@ -1,5 +1,7 @@
 """The command `lineage`: increments as events of OpenLineage."""
 
+import sys
+
 from ....jobs.history.committed_tables import done_row, in_force
 from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
@@ -28,8 +30,12 @@ def lineage(topology: str, warehouse: str, pipeline: str, since: int | None, sen
     newest = done_row(opened, pipeline).increment
     loaded = load_topology(topology, warehouse)
     rows = in_force(Ledger(opened.pipeline(pipeline).ledger).done_rows(newest if since is None else since, newest))
+    own = [row for row in rows if not row.content.has_no_plan]
+    if not own:
+        first = newest if since is None else since
+        print(f"replay lineage: {pipeline} has run no increment from {first} on, so there is no event", file=sys.stderr)
     client = OpenLineageClient() if send else None
-    for row in rows:
+    for row in own:
         event = event_of(opened, pipeline, loaded, row)
         if client is None:
             print(Serde.to_json(event))
