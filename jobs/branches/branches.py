@@ -131,6 +131,9 @@ def begin(
     ``first``: with ``bases`` to pin, and without tables of its own; ``after``: the parent's row of that increment, None
     for 0. Raises as ``fork``.
     """
+    if name.startswith("-"):
+        expected = "a name that no command takes for an option"
+        raise ConfigError(f"branch {name!r}", expected, "one that begins with '-'", "choose another")
     bases = first.bases or {}
     ledger = Ledger(warehouse.pipeline(name).ledger)
     parent = Ledger(warehouse.pipeline(pipeline).ledger)
@@ -197,8 +200,9 @@ def _refuse_in_use(warehouse: Warehouse, known: dict[str, Branch], branch: Branc
     above = [other.name for other in known.values() if other.parent == name or _is_based_on(other, name)]
     if above:
         raise ConfigError(
-            f"branch {name!r}", "no branch that is based on it", ", ".join(above), "drop those first, or promote them"
-        )
+            f"branch {name!r}", "no branch that is based on it", ", ".join(above),
+            "drop those first; one whose rows are wanted is promoted before",
+        )  # fmt: skip
     pending = Ledger(warehouse.pipeline(branch.parent).ledger).pending()
     if pending is not None and pending.content.branch == name:
         raise ConfigError(

@@ -113,7 +113,7 @@ def test_a_branch_that_another_is_based_on_is_not_dropped(parent):
     run(parent, "b", increments=1)
     fork(parent, "b", 3, "c")
 
-    with pytest.raises(ConfigError, match="got c; drop those first, or promote them"):
+    with pytest.raises(ConfigError, match="got c; drop those first; one whose rows are wanted is promoted before"):
         drop(parent, "b")
     drop(parent, "c")
     drop(parent, "b")

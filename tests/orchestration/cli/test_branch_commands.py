@@ -148,6 +148,26 @@ def test_vacuum_tells_what_would_go_and_deletes_when_asked(run, warehouse):
     assert run("vacuum", "--pipeline", "shop", "--delete")[1][0] == "nothing to delete"
 
 
+def test_a_branch_has_no_name_that_a_command_takes_for_an_option(run):
+    code, out, err = run("fork", "--pipeline", "shop", "--at", 1, "--as", "-x")
+
+    assert (code, out) == (2, [])
+    assert "branch '-x': expected a name that no command takes for an option, got one that begins with '-'" in err
+    assert run("branches")[1] == ["no branches"]
+
+
+def test_a_promoted_branch_is_dropped_before_the_one_that_it_is_based_on(run):
+    run("fork", "--pipeline", "shop", "--at", 2, "--as", "first")
+    run("fork", "--pipeline", "first", "--at", 2, "--as", "second")
+    assert run("promote", "second")[0] == 0
+
+    code, _, err = run("drop", "first")
+
+    assert code == 2
+    assert "got second; drop those first; one whose rows are wanted is promoted before" in err
+    assert [run("drop", name)[0] for name in ("second", "first")] == [0, 0]
+
+
 def test_what_cannot_be_done_is_said_in_one_sentence(run, warehouse):
     code, _, err = run("promote", "none")
     assert (code, err) == (
