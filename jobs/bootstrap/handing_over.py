@@ -2,25 +2,29 @@
 
 Owns what of a pipeline is the application's. Rule: it is the reverse of a bootstrap: each operator writes the records
 with which Kafka Streams restores its store, also those that only a restart shows. The time of a partition and what
-processors remember are beside its offset.
+processors remember are beside its offset. So they are beside offset 0 of repartition topics, which are empty: a task
+that reads such a topic alone has no other place for them.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
 from ...state.argument_types import checked_types
 from ...state.errors import ConfigError
 from ...state.tables.ledger_rows import DoneRow
-from ...state.tables.names import TaskId
+from ...state.tables.names import TableName, TaskId
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
 from ..execution.store_files import StoreFiles
 from ..execution.task_stores import of_partition
+from ..graph.nodes import RepartitionNode, SourceNode
 from ..history.committed_tables import done_row
 from ..operators.base.changelogs import Changelog, KeptStore
 from ..replay.increment_tables import placed, state_files
+from ..replay.landed_records import LandedRecords
 from ..task.task import Task
 from ..topology.topology import SubTopology, Topology
 from .application_state import ApplicationState, CommittedPosition
@@ -75,30 +79,60 @@ class _Handed:
                     rows = rows.filter(pa.array(~operator.loses(rows, counters)))
                     for name, log in zip(names, operator.logged(rows, kept), strict=True):
                         changelogs.setdefault(name, []).append(log)
-        return ApplicationState(application_id, self._positions(), changelogs, {})
+        unread = {topic: [Changelog.empty(topic)] * count for topic, count in self._repartitions.items()}
+        return ApplicationState(application_id, self._positions(), changelogs, unread)
+
+    @cached_property
+    def _repartitions(self) -> dict[str, int]:
+        """Partitions of the repartition topics that Kafka Streams makes. Others of ours are topics of users."""
+        made = (node for node in self.topology.described.nodes.values() if isinstance(node, RepartitionNode))
+        return {
+            node.topic: self.done.partitions[TableName.repartition(node.topic)]
+            for node in made
+            if not node.is_replay_only
+        }
+
+    @cached_property
+    def _merged(self) -> frozenset[str]:
+        """Landed topics of whose partitions the largest time is known beside those of others."""
+        return LandedRecords(self.topology, {}, self.done).merged
 
     def _positions(self) -> dict[str, dict[int, CommittedPosition]]:
         """Of topics that tasks read, not of global ones."""
         positions: dict[str, dict[int, CommittedPosition]] = {}
         for sub in self.topology.sub_topologies:
             for source in sub.sources:
-                for partition, offset in self.done.cut_to.get(source.landed_topic or "", {}).items():
+                offsets = self.done.cut_to.get(source.landed_topic or "", {})
+                if source.topic in self._repartitions:
+                    offsets = {str(partition): 0 for partition in range(self._repartitions[source.topic])}
+                for partition, offset in offsets.items():
                     position = CommittedPosition(
-                        offset, self._time_ms(sub, source.topic, partition), self._numbers(sub, partition)
+                        offset, self._time_ms(sub, source, partition), self._numbers(sub, partition)
                     )
                     positions.setdefault(source.topic, {})[int(partition)] = position
         return positions
 
-    def _time_ms(self, sub: SubTopology, topic: str, partition: str) -> int:
-        # Kafka's task begins at the largest time of its partitions (StreamTask.initializeTaskTimeAndProcessorMetadata),
-        # so its stream time is written beside each of them.
-        known = (self.done.tape_times or {}).get(topic, {}).get(partition, NO_TIMESTAMP_MS)
-        return max(known, self.done.task(TaskId(sub.id, int(partition))).stream_time_ms)
+    def _time_ms(self, sub: SubTopology, source: SourceNode | RepartitionNode, partition: str) -> int:
+        """Of a partition its largest time, which its timestamp extractor gets. Of one of which that is not known the
+        task's: Kafka's task begins at the largest of all (StreamTask.initializeTaskTimeAndProcessorMetadata).
+        """
+        entry = self.done.task(TaskId(sub.id, int(partition)))
+        if source.time_step is not None:
+            return entry.partition_times.get(source.topic, NO_TIMESTAMP_MS)
+        if source.topic not in self._merged or self.done.tape_times is None:
+            return entry.stream_time_ms
+        # The tape has read what could not be decoded, too, which moves no time of Kafka's.
+        return min(self.done.tape_times.get(source.topic, {}).get(partition, NO_TIMESTAMP_MS), entry.stream_time_ms)
 
     def _numbers(self, sub: SubTopology, partition: str) -> Mapping[str, int]:
-        """Times at which stores have emitted closed windows last."""
-        counters = self.done.task(TaskId(sub.id, int(partition))).counters
-        closed = {store: own.get("last_close_ms", NO_TIMESTAMP_MS) for store, own in counters.items()}
+        """Times at which stores of the Kafka task, which may be several of ours, have emitted closed windows last."""
+        parts = (part for part in self.topology.sub_topologies if part.kafka_id == sub.kafka_id)
+        entries = (self.done.task(TaskId(part.id, int(partition))) for part in parts)
+        closed = {
+            store: own.get("last_close_ms", NO_TIMESTAMP_MS)
+            for entry in entries
+            for store, own in entry.counters.items()
+        }
         return {store: time_ms for store, time_ms in closed.items() if time_ms != NO_TIMESTAMP_MS}
 
 

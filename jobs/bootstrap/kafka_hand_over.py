@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...state.errors import BootstrapError
+from ...state.kafka.connection import wait_for_leaders
 from ...state.times import NO_TIMESTAMP_MS
 from ...state.wall_clock import now_ms
 from ..operators.base.changelogs import Changelog
@@ -20,6 +21,9 @@ from .kafka_application import PATIENCE_S, ApplicationClient, KafkaApplication
 
 _TRANSACTION_MS = 900_000
 """As long as a broker lets a transaction be by default (transaction.max.timeout.ms)."""
+_OF_ALL = {"message.timestamp.type": "CreateTime"}
+_OF_REPARTITIONS = {"cleanup.policy": "delete", "segment.bytes": "52428800", "retention.ms": "-1"}
+"""Settings that Kafka Streams gives every topic of its own (InternalTopicConfig), and repartition topics."""
 _POLL_S = 0.1
 _ROWS_AT_ONCE = 1 << 16
 """That are objects of Python at a time."""
@@ -27,7 +31,9 @@ _ROWS_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class HandOverReport:
-    """``application_id`` begins with ``records`` of changelogs, by store, at ``offsets``, by topic and partition."""
+    """``application_id`` begins with ``records`` of changelogs, by store, at ``offsets``, by topic and partition, those
+    of its own repartition topics left out.
+    """
 
     application_id: str
     records: Mapping[str, int]
@@ -37,7 +43,8 @@ class HandOverReport:
 def report_of(state: ApplicationState) -> HandOverReport:
     """What is written of ``state``."""
     records = {store: sum(map(len, partitions)) for store, partitions in state.changelogs.items()}
-    offsets = {topic: {str(p): at.offset for p, at in each.items()} for topic, each in state.positions.items()}
+    read = {topic: each for topic, each in state.positions.items() if topic not in state.unread}
+    offsets = {topic: {str(p): at.offset for p, at in each.items()} for topic, each in read.items()}
     return HandOverReport(state.application_id, records, offsets)
 
 
@@ -72,6 +79,9 @@ class _HandOver:
     def __init__(self, state: ApplicationState, client: ApplicationClient, say: Callable[[str], None]) -> None:
         self.state, self.client, self.say = state, client, say
         self.topics = {store: f"{state.application_id}-{store}-changelog" for store in state.changelogs}
+        self.repartitions = {topic: f"{state.application_id}-{topic}" for topic in state.unread}
+        partitions = {self.topics[store]: len(logs) for store, logs in state.changelogs.items()}
+        self.wanted = partitions | {self.repartitions[topic]: len(logs) for topic, logs in state.unread.items()}
 
     def producer(self) -> Any:
         """The one of the transaction. It aborts what a hand-over that died has begun, and shuts out one that lives."""
@@ -90,13 +100,12 @@ class _HandOver:
         client.refuse_running()
         self.there = client.partitions()
         for topic, positions in state.positions.items():
-            if self.there.get(topic) != len(positions):
+            if topic not in self.repartitions and self.there.get(topic) != len(positions):
                 got = f"{self.there.get(topic, 'no')} partitions"
                 next_step = "hand over to the broker from which it was landed"
                 raise BootstrapError(f"{client.place}, topic {topic!r}", f"{len(positions)} partitions", got, next_step)
         # One that is there and empty: a hand-over that died made it, with as many partitions as it will have.
-        for store, topic in self.topics.items():
-            wanted = len(state.changelogs[store])
+        for topic, wanted in self.wanted.items():
             if self.there.get(topic, wanted) != wanted:
                 expected, got = f"{wanted} partitions, as the state has, or no topic", f"{self.there[topic]} partitions"
                 raise BootstrapError(f"{client.place}, topic {topic!r}", expected, got, "delete the topic")
@@ -113,15 +122,18 @@ class _HandOver:
 
     def make_topics(self, settings: Mapping[str, Mapping[str, str]]) -> None:
         """Those that are missing, with as many replicas as the broker's default says."""
-        settings = {store: self._kept(store, dict(given)) for store, given in settings.items()}
-        missing = {store: topic for store, topic in self.topics.items() if topic not in self.there}
+        given = {self.topics[store]: self._kept(store, dict(own)) for store, own in settings.items()}
+        given |= dict.fromkeys(self.repartitions.values(), _OF_REPARTITIONS)
         asked = [
-            self.client.new_topic(topic, num_partitions=len(self.state.changelogs[store]), config=dict(settings[store]))
-            for store, topic in missing.items()
+            self.client.new_topic(topic, num_partitions=count, config={**_OF_ALL, **given[topic]})
+            for topic, count in self.wanted.items()
+            if topic not in self.there
         ]
         with self.client.failing("create topics"):
             if asked:
                 self.client.connection.ask(self.client.admin.create_topics, asked)
+            for topic in self.repartitions.values():  # no offset is taken of a topic that the broker does not know yet
+                wait_for_leaders(self.client.connection, topic, self.wanted[topic])
 
     def _kept(self, store: str, settings: dict[str, str]) -> dict[str, str]:
         """With times that keep records of the past as long as the application would: both go by the records' times."""
@@ -142,7 +154,9 @@ class _HandOver:
                 for partition, log in enumerate(partitions):
                     _produce(producer, self.topics[store], partition, log)
             offsets = [
-                client.kafka.TopicPartition(topic, partition, position.offset, position.metadata)
+                client.kafka.TopicPartition(
+                    self.repartitions.get(topic, topic), partition, position.offset, position.metadata
+                )
                 for topic, positions in state.positions.items()
                 for partition, position in positions.items()
             ]

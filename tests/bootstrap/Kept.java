@@ -76,6 +76,15 @@ public class Kept {
             .count(Materialized.as("closed")).toStream().to("out", Produced.with(key, L));
     }
 
+    /** Windows that are emitted when they close, of a task that reads nothing but what another sends. */
+    public static void regrouped(StreamsBuilder builder) {
+        Serde<Windowed<String>> key = WindowedSerdes.timeWindowedSerdeFrom(String.class, 5_000L);
+        clicks(builder).selectKey((name, value) -> name).groupByKey(Grouped.with("again", S, S))
+            .windowedBy(TimeWindows.ofSizeAndGrace(Duration.ofSeconds(5), Duration.ofSeconds(10)))
+            .emitStrategy(EmitStrategy.onWindowClose())
+            .count(Materialized.as("closed")).toStream().to("out", Produced.with(key, L));
+    }
+
     /** A versioned table that a stream looks into, and what is counted of it by value. */
     public static void versions(StreamsBuilder builder) {
         KTable<String, String> users = builder.table("users", Consumed.with(S, S),

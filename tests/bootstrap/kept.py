@@ -63,6 +63,15 @@ def closing() -> Topology:
     return builder.build()
 
 
+def regrouped() -> Topology:
+    """A task that reads nothing but what another sends."""
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", TEXT).select_key(lambda key, click: key, returns=S).group_by_key(name="again")
+    closed = clicks.windowed_by(TimeWindows.of_size("5s", grace="10s")).emit_strategy("on_window_close")
+    closed.count(Materialized("closed")).to_stream().to("out")
+    return builder.build()
+
+
 def versions() -> Topology:
     builder = StreamsBuilder()
     versioned = Stores.persistent_versioned_key_value_store("users-kept", "60s")

@@ -188,7 +188,9 @@ def test_a_pipeline_writes_what_the_application_writes_when_it_starts_again(
 
 @pytest.mark.parametrize("guarantee", [AT_LEAST_ONCE, EXACTLY_ONCE])
 @pytest.mark.parametrize(
-    "twin", [kept.totals, kept.windows, kept.sessions, kept.streams, kept.processor], ids=lambda twin: twin.__name__
+    "twin",
+    [kept.totals, kept.windows, kept.sessions, kept.closing, kept.regrouped, kept.streams, kept.processor],
+    ids=lambda twin: twin.__name__,
 )
 def test_an_application_that_begins_with_a_pipelines_state_writes_what_the_first_one_does(
     twin, guarantee, broker, command, tmp_path, capsys

@@ -2,14 +2,17 @@
 and the same command finishes it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import confluent_kafka
 import numpy as np
 import pyarrow as pa
 import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
 
+from examples.broker import Broker
 from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, CommittedPosition
 from kstreams_replay.jobs.bootstrap.kafka_application import KafkaApplication, read_application
 from kstreams_replay.jobs.bootstrap.kafka_hand_over import hand_over
@@ -116,6 +119,58 @@ def test_a_hand_over_that_lives_makes_these_requests(broker, dying, clicks):
     hand_over(state_of("lives"), KafkaApplication(broker.bootstrap_servers, "lives"), {"counts": {}})
 
     assert made == list(REQUESTS)
+
+
+@pytest.fixture
+def stamping(broker) -> Iterator[None]:
+    """The broker gives records of topics that say nothing else its own time."""
+    admin, name = broker.admin(), "log.message.timestamp.type"
+    (number,) = admin.list_topics(timeout=30).brokers
+
+    def change(value: str | None, operation: AlterConfigOpType) -> None:
+        entry = ConfigEntry(name, value, incremental_operation=operation)
+        resource = ConfigResource(ConfigResource.Type.BROKER, str(number), incremental_configs=[entry])
+        (changed,) = admin.incremental_alter_configs([resource]).values()
+        changed.result(30)
+
+    change("LogAppendTime", AlterConfigOpType.SET)
+    yield
+    change(None, AlterConfigOpType.DELETE)
+
+
+def test_topics_have_the_settings_of_kafka_streams_and_keep_the_records_times(broker, clicks, stamping):
+    """Those of InternalTopicConfig and RepartitionTopicConfig."""
+    state = state_of("kept-times")
+    between = {n: CommittedPosition(0, 7, {"closed": 5}) for n in range(PARTITIONS)}
+    state = replace(
+        state,
+        positions={**state.positions, "again-repartition": between},
+        unread={"again-repartition": [Changelog.empty("again-repartition")] * PARTITIONS},
+    )
+    application = KafkaApplication(broker.bootstrap_servers, "kept-times")
+
+    report = hand_over(state, application, {"counts": {"cleanup.policy": "compact"}})
+
+    kept = read_application(application)
+    assert shown(kept) == shown(state)
+    assert [len(log) for log in kept.unread["again-repartition"]] == [0] * PARTITIONS
+    assert report.offsets == {TOPIC: {"0": 10, "1": 11}}
+    assert settings_of(broker, "kept-times-counts-changelog") == {
+        "cleanup.policy": "compact", "message.timestamp.type": "CreateTime",
+    }  # fmt: skip
+    assert settings_of(broker, "kept-times-again-repartition") == {
+        "cleanup.policy": "delete", "message.timestamp.type": "CreateTime", "retention.ms": "-1",
+        "segment.bytes": "52428800",
+    }  # fmt: skip
+
+
+def settings_of(broker: Broker, topic: str) -> dict[str, str]:
+    """Those that the topic itself has."""
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    admin = broker.admin()  # lives until the answer is there
+    (described,) = admin.describe_configs([resource]).values()
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {name: entry.value for name, entry in described.result(30).items() if entry.source == own}
 
 
 def test_a_changelog_topic_that_has_other_partitions_is_refused_by_name(broker, clicks):
