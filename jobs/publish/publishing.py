@@ -34,8 +34,8 @@ class PublishSettings:
     """``increment``: the last one that is published; None: the last that is done. ``after``: where a topic that this
     output was never published to begins: readers have all up to that increment; None: it must be empty, and begins
     with the first. ``on_restated``: "refuse" or "corrections"; ``tombstones``: "write" or "leave", of corrections,
-    for keys that are gone. ``rows_per_transaction``: at most. ``dry_run``: count alone, and fence nobody. Raises
-    ConfigError.
+    for keys that are gone. ``rows_per_transaction``: at most. ``dry_run``: count alone, fence nobody, and register
+    nothing. Raises ConfigError.
     """
 
     increment: int | None = None
@@ -109,7 +109,8 @@ def publish(
     asked, started = settings or PublishSettings(), clock()
     published = PublishedOutput(topology, output)
     if to.registry is not None:
-        published = replace(published, serdes=RegisteredSchemas(to).serdes(published))
+        schemas = RegisteredSchemas(to, dry_run=asked.dry_run)
+        published = replace(published, serdes=schemas.serdes(published))
     row = done_row(warehouse, pipeline, asked.increment, of=[published.table])
     committed = CommittedOutput(warehouse, pipeline, published, row)
     client = KafkaClient(to, on_call)

@@ -20,16 +20,19 @@ from .kafka_target import KafkaTarget
 from .published_output import PublishedOutput
 
 NOT_FOUND = 404
+_NOT_YET = 0
+"""In the place of an id that a dry run does not ask for: registries count from 1."""
 
 
 class RegisteredSchemas:
     """``client``: confluent-kafka's SchemaRegistryClient; None: one for ``target``, which has the address of the
-    registry. Raises MachineError without the client's package.
+    registry. ``dry_run``: nothing is registered, so rows may have an id that no schema has. Raises MachineError without
+    the client's package.
     """
 
-    def __init__(self, target: KafkaTarget, client: Any = None) -> None:
+    def __init__(self, target: KafkaTarget, client: Any = None, *, dry_run: bool = False) -> None:
         assert target.registry is not None, "it is asked for where there is one"
-        self._target = target
+        self._target, self._dry_run = target, dry_run
         if client is None:
             from confluent_kafka.schema_registry import SchemaRegistryClient
 
@@ -56,7 +59,7 @@ class RegisteredSchemas:
             return serde
         schema_id = self._looked_up(subject, codec.reader)
         if schema_id is None:
-            schema_id = self._registered(subject, codec.reader)
+            schema_id = _NOT_YET if self._dry_run else self._registered(subject, codec.reader)
         writers = {**dict(codec.writers), schema_id: codec.reader}
         return Serde(replace(codec, writers=tuple(writers.items()), write_id=schema_id))
 

@@ -9,10 +9,10 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from kstreams_replay.jobs.publish.kafka_target import KafkaTarget
 from kstreams_replay.jobs.publish.published_output import PublishedOutput
-from kstreams_replay.jobs.publish.publishing import publish
+from kstreams_replay.jobs.publish.publishing import PublishSettings, publish
 from kstreams_replay.jobs.publish.registered_schemas import RegisteredSchemas
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
-from kstreams_replay.state.errors import ConfigError, PublishError, PublishInterrupted
+from kstreams_replay.state.errors import ConfigError, LedgerError, PublishError, PublishInterrupted
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "cents", "type": "long"}]}
 OTHER = ORDER | {"fields": [*ORDER["fields"], {"name": "note", "type": ["null", "string"], "default": None}]}
@@ -71,6 +71,28 @@ def test_a_schema_that_the_subject_does_not_have_is_refused_or_registered(regist
     assert first == again
     assert json.loads(registry.get_schema(int.from_bytes(first[1:5], "big")).schema_str)["fields"] == ORDER["fields"]
     assert len(registry.get_versions("live-value")) == len(versions) + 1
+
+
+@pytest.mark.parametrize(("dry_run", "subjects"), [(True, []), (False, ["live-value"])])
+def test_a_dry_run_registers_nothing(dry_run, subjects, registry, warehouse, monkeypatch):
+    monkeypatch.setattr("confluent_kafka.schema_registry.SchemaRegistryClient", lambda settings: registry)
+
+    with pytest.raises(LedgerError, match="expected a done increment"):  # nothing was replayed that could be published
+        publish(
+            warehouse, topology(Serde.confluent_avro(ORDER, write_id=OURS)), "out", pipeline="p",
+            to=target(register_schemas=True), settings=PublishSettings(dry_run=dry_run),
+        )  # fmt: skip
+
+    assert registry.get_subjects() == subjects
+
+
+def test_a_dry_run_counts_rows_whose_schema_is_not_registered_yet(registry):
+    output = PublishedOutput(topology(Serde.confluent_avro(ORDER, write_id=OURS)), "out")
+    schemas = RegisteredSchemas(target(register_schemas=True), registry, dry_run=True)
+    output = PublishedOutput(output.topology, "out", schemas.serdes(output))
+    rows = pa.table([[0], [0], [1], ["ann"], [{"cents": 250}], [7], [None]], schema=output.schema)
+
+    assert len(output.outgoing(rows, 1)) == 1
 
 
 def test_serdes_without_ids_stay_as_they_are_and_those_without_their_schema_are_refused(registry):
