@@ -51,6 +51,9 @@ class Planner:
                 raise ConfigError(name, " or ".join(f'"{choice}"' for choice in known), repr(given), "choose one")
         if until_ms is not None and order == "arrival":
             raise ConfigError("until", 'order="time"', 'order="arrival"', "records of an arrival are of no time")
+        if previous.unread and order == "arrival":
+            got = f"records of an application in {', '.join(previous.unread)}, whose arrival nobody knows"
+            raise ConfigError("order", 'order="time"', got, "replay in that order")
         self.topology, self.increment, self.previous = topology, increment, previous
         self.idle, self.order, self.until_ms = idle, order, until_ms
         _refuse_landed(warehouse, topology)

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
-from ...state.errors import ConfigError
 from ...state.tables.kept_below import below
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TaskId
@@ -68,11 +67,8 @@ class Exchange:
         self._runs = 1
 
     def take_unread(self, warehouse: Warehouse, previous: DoneRow) -> None:
-        """Before all that stages write are the records that ``previous`` has unread. Raises ConfigError by arrival."""
+        """Before all that stages write are the records that ``previous`` has unread."""
         for topic, files in (previous.unread or {}).items():
-            if self.order == "arrival":
-                expected, got = 'order="time"', f"records of an application in {topic}, whose arrival nobody knows"
-                raise ConfigError("order", expected, got, "replay in that order")
             for partition, path in files.items():
                 row_file = _RowFile(_UNREAD, _UNREAD, below(warehouse.root, path))
                 self._unread.setdefault((topic, int(partition)), []).append(row_file)

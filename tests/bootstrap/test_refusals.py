@@ -173,6 +173,7 @@ def test_records_between_tasks_have_no_arrival(warehouse):
 
     with pytest.raises(ConfigError, match='expected order="time", got records of an application'):
         list(replay(warehouse, by_value(), pipeline="p", runner=LocalRunner(), order="arrival"))
+    assert Ledger(warehouse.pipeline("p").ledger).pending() is None
 
 
 def test_changes_of_tables_between_tasks_are_not_lost_in_silence(warehouse):
