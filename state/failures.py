@@ -55,6 +55,8 @@ _RAN_ON = re.compile(r"\(TID \d+\) \((\S+) executor")
 """In Spark's words of a task that failed: the host of its worker."""
 WORKER_PYTHON = "install it there, or set PYSPARK_PYTHON to a Python of the workers that has it"
 _COLOURS = re.compile(r"\x1b\[\d*m")
+_SENT = "<Code>NoSuchUpload</Code>"
+"""Of a file in parts, where the answer that said it was whole was lost; the file is sent again as a whole."""
 _MAY_PASS = ("408", "429")
 """A server's own errors do, too."""
 
@@ -72,6 +74,8 @@ def is_passing(error: BaseException) -> bool:
     error of its own. What it refuses (no rights, no bucket, another one was first) stays refused.
     """
     text = _COLOURS.sub("", str(error))
+    if _SENT in text:
+        return True
     if not (_STORE.search(text) or "error sending request" in text or "response body" in text):
         return False
     status = _STATUS.findall(text)

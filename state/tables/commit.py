@@ -8,9 +8,9 @@ for before writing, and answered with CommitLost. A restored table continues und
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
@@ -141,10 +141,12 @@ def take_back(path: str, since: int) -> Touched | None:
         # RESTORE goes back to one version, so it would take out the increments behind that commit as well.
         if any(version > first for version in touched.ours_since):
             raise touched.error("; and increments were committed since")
-        said = CommitProperties(custom_metadata=_metadata(_PUT_BACK, touched.newest))
+
+        def restore(own: CommitProperties) -> None:
+            table.restore(first - 1, protocol_downgrade_allowed=True, commit_properties=own)
+
         try:
-            with readable(path):
-                table.restore(first - 1, protocol_downgrade_allowed=True, commit_properties=said)
+            _once(table, path, restore, CommitProperties(custom_metadata=_metadata(_PUT_BACK, touched.newest)))
         except CommitFailedError as error:  # a feature that delta-rs does not know, as a rule
             next_step = f"take it back with the engine that committed it: drop the feature, or RESTORE to {first - 1}"
             raise TouchedTable(path, "a table that can be committed to", str(error), next_step) from error
@@ -280,7 +282,7 @@ def create_table(
     """
     table = open_table(path, opened=opened)
     if table is not None:
-        raise_format(table)
+        raise_format(table, path)
         return table
     refuse_overwriting(path)
 
@@ -339,26 +341,35 @@ def _commit(
     partition_by: list[str],
     mark: CommitProperties,
 ) -> None:
-    """Raises CommitFailedError when somebody else committed, DamagedTable for a log with a gap that Delta needs.
+    """Raises CommitFailedError when somebody else committed, DamagedTable for a log with a gap that Delta needs."""
 
-    On an object store the answer to a commit may be lost. It is made again then, which its own marks refuse if it was
-    there already; so after any failure the log is asked for the commit's own name before it counts as another's.
-    """
-    name = uuid.uuid4().hex
-    named = {**(mark.custom_metadata or {}), _COMMIT: name} if is_remote(path) else mark.custom_metadata
-    own = CommitProperties(app_transactions=mark.app_transactions, custom_metadata=named)
-
-    def write() -> None:
+    def write(own: CommitProperties) -> None:
         table.create_write_transaction(
             actions, mode, schema, partition_by, commit_properties=own, post_commithook_properties=_HOOKS
         )
 
-    with readable(path):
+    _once(table, path, write, mark)
+
+
+def _once(table: DeltaTable, path: str, write: Callable[[CommitProperties], Any], said: CommitProperties) -> None:
+    """Let ``write`` commit to ``table`` with the properties ``said``. Raises as ``_commit``.
+
+    On an object store the answer to a commit may be lost. So the commit has a name of its own there, and after any
+    failure the log is asked for it, before the commit is made again or counts as another's.
+    """
+    name, since = uuid.uuid4().hex, table.version()
+    named = {**(said.custom_metadata or {}), _COMMIT: name} if is_remote(path) else said.custom_metadata
+    own = CommitProperties(app_transactions=said.app_transactions, custom_metadata=named)
+
+    def attempt() -> None:
         try:
-            patiently(write, timeout_seconds(path))
+            write(own)
         except (CommitFailedError, DeltaError, OSError):
-            if not (is_remote(path) and _is_there(path, table.version(), name)):
+            if not (is_remote(path) and _is_there(path, since, name)):
                 raise
+
+    with readable(path):
+        patiently(attempt, timeout_seconds(path))
 
 
 def _is_there(path: str, since: int, name: str) -> bool:

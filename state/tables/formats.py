@@ -14,6 +14,8 @@ from deltalake.exceptions import CommitFailedError
 
 from ..errors import NewerFormat
 from ..version import VERSION
+from .object_stores import timeout_seconds
+from .patience import patiently
 
 FORMAT = 1
 """Of what this version writes."""
@@ -34,18 +36,22 @@ def refuse_newer(table: DeltaTable, path: str) -> None:
         raise NewerFormat(path, f"format {FORMAT} or an earlier one", f"format {number}", next_step)
 
 
-def raise_format(table: DeltaTable) -> None:
+def raise_format(table: DeltaTable, path: str) -> None:
     """Give an older table the current number, by a metadata commit of its own before the first rows of this format.
 
     Another writer may be quicker: then it is brought up to date. Raises CommitFailedError when it still has the old
     one.
     """
-    if _format_of(table)[0] < FORMAT:
-        with suppress(CommitFailedError):
-            table.alter.set_table_description(description())
-        table.update_incremental()
+
+    def write() -> None:
+        table.update_incremental()  # the answer to a first try may have been lost
         if _format_of(table)[0] < FORMAT:
             table.alter.set_table_description(description())
+
+    if _format_of(table)[0] < FORMAT:
+        with suppress(CommitFailedError):
+            patiently(write, timeout_seconds(path))
+        patiently(write, timeout_seconds(path))
 
 
 def _format_of(table: DeltaTable) -> tuple[int, str]:

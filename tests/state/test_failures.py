@@ -165,6 +165,7 @@ def test_the_last_cause_of_a_stores_error_is_said_in_words(text, cause):
         (DENIED_TO_DELTA, False),
         (DENIED.replace("403 Forbidden", "429 Too Many Requests"), True),
         (DENIED.replace("403 Forbidden", "409 Conflict"), False),
+        (DENIED.replace("403 Forbidden", "404 Not Found").replace("AccessDenied", "NoSuchUpload"), True),
         ("Invalid table version: 1", False),
         ("[Errno 13] Permission denied: 'w'", False),
     ],

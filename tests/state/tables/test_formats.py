@@ -113,7 +113,7 @@ def test_two_writers_may_raise_a_table_at_once(path, monkeypatch):
     one, other = DeltaTable(path), DeltaTable(path)
     later(monkeypatch)
 
-    formats.raise_format(one)
-    formats.raise_format(other)
+    formats.raise_format(one, path)
+    formats.raise_format(other, path)
 
     assert one.metadata().description == other.metadata().description == "kafka-streams-replay 0.9.0, format 2"

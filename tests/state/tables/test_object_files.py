@@ -5,12 +5,13 @@ import os
 import obstore
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from obstore.store import LocalStore, MemoryStore
 from pyarrow import fs
 
 from kstreams_replay.state.errors import ConfigError
-from kstreams_replay.state.tables import object_files, object_stores
-from kstreams_replay.state.tables.commit import commit_files
+from kstreams_replay.state.tables import formats, object_files, object_stores
+from kstreams_replay.state.tables.commit import commit_files, take_back
 from kstreams_replay.state.tables.data_files import open_table, read_files
 from kstreams_replay.state.tables.ledger import LandingLedger
 from kstreams_replay.state.tables.ledger_rows import LandingPlanRow
@@ -301,6 +302,54 @@ def test_a_commit_whose_answer_was_lost_is_found_and_not_made_twice(there, fault
     assert version == 2
     assert [each.path for each in read_files(path)] == [file.path]
     assert open_table(path).version() == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["lost", "cut"])
+def test_a_file_in_parts_is_whole_though_the_answer_to_its_last_request_was_lost(there, fault, monkeypatch):
+    """
+    The client gives the upload up then, and the store has none of that number any more.
+    """
+    monkeypatch.setattr(object_files, "_PART_BYTES", 5 << 20)  # a store takes no smaller part
+    files, path = open_filesystem(there.store.warehouse().root)
+    content = os.urandom(6 << 20)
+    there.proxy.begin(Stutter(1.0, 7, (fault,), only="?uploadId", most=1))
+
+    write(files, f"{path}/x", content)
+
+    assert there.proxy.counts()[fault] == 1
+    with files.open_input_file(f"{path}/x") as file:
+        assert file.read() == content
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["lost", "reset", "503"])
+def test_an_older_format_is_raised_once_though_the_answer_was_lost(there, fault, monkeypatch):
+    path = f"{there.store.warehouse().root}/p/dropped"
+    commit_files(path, SCHEMA, [], app_id="a", increment=1)
+    monkeypatch.setattr(formats, "FORMAT", 2)
+    there.proxy.begin(Stutter(1.0, 7, (fault,), only="_delta_log/00000000000000000002.json", most=1))
+
+    version = commit_files(path, SCHEMA, [], app_id="a", increment=2)
+
+    assert there.proxy.counts()[fault] == 1
+    assert version == 3
+    assert open_table(path).metadata().description.endswith("format 2")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["lost", "reset", "503"])
+def test_a_commit_of_others_is_taken_back_once_though_the_answer_was_lost(there, fault):
+    path = f"{there.store.warehouse().root}/p/dropped"
+    commit_files(path, SCHEMA, [], app_id="a", increment=1)
+    DeltaTable(path, storage_options=delta_options(path)).alter.set_table_properties({"delta.appendOnly": "true"})
+    there.proxy.begin(Stutter(1.0, 7, (fault,), only="_delta_log/00000000000000000003.json", most=1))
+
+    touched = take_back(path, 1)
+
+    assert there.proxy.counts()[fault] == 1
+    assert [commit.version for commit in touched.commits] == [2]
+    assert open_table(path).version() == 3
 
 
 @pytest.mark.slow
