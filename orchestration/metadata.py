@@ -18,12 +18,13 @@ from ..jobs.execution.table_schemas import table_schema
 from ..jobs.graph.nodes import SinkNode
 from ..jobs.graph.windows import Windows
 from ..jobs.replay.increment_report import IncrementReport, report_of
+from ..jobs.replay.increments_as_one import as_one
 from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import SubTopology
 from ..state.tables.branch_files import landed_files
 from ..state.tables.data_files import read_files
 from ..state.tables.ledger import LedgerRow
-from ..state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow
+from ..state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow, PlanRow
 from ..state.tables.names import DROPPED, LANDED, STATE, TableName, TaskId
 from ..state.tables.refused_shares import refused_shares
 from ..state.tables.row_content import RowContent
@@ -87,19 +88,19 @@ def _columns_above(pipeline: Pipeline, table: str) -> Metadata:
     return {"dagster/column_lineage": dg.TableColumnLineage(deps)}
 
 
-def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, increment: int) -> Metadata:
-    """What one increment did to ``table`` and to the sub-topology that writes it. Of an increment of another topology,
-    only what goes by names: its sub-topologies and operators may have had other numbers.
+def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, *increments: int) -> Metadata:
+    """What increments that followed each other did to ``table`` and to the sub-topology that writes it. Of an increment
+    of another topology, only what goes by names: its sub-topologies and operators may have had other numbers.
     """
-    planned, done = pipeline.ledger.rows_of(increment)
-    assert done is not None, f"increment {increment} is done"
-    if planned is None or table.name not in done.content.versions:
-        return quiet_metadata(pipeline, table.name, done)  # of a fork or a bootstrap, or before the table was added
-    report = report_of(increment, planned.content, done.content)
-    is_same = done.content.topology == pipeline.topology.reading(done.content.cut_to).fingerprint
+    increment, epoch, rows = _rows_of(pipeline, increments)
+    if not rows or table.name not in rows[-1][1].versions:
+        # Of a fork or a bootstrap, or before the table was added.
+        return quiet_metadata(pipeline, table.name, pipeline.ledger.rows_of(increment).done)
+    report = report_of(increment, *as_one(rows))
+    is_same = all(done.topology == pipeline.topology.reading(done.cut_to).fingerprint for _, done in rows)
     return {
         INCREMENT: increment,
-        "epoch": done.epoch,
+        "epoch": epoch,
         **(_books(report, sub) if is_same else {}),
         **(_emitted(report, table) if is_same or isinstance(table.node, SinkNode) else {}),
         **(_lateness(report, sub) | _seconds(report, sub) | _stream_time(report, sub) if is_same else {}),
@@ -112,19 +113,30 @@ def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, incre
     }
 
 
-def refusals_metadata(pipeline: Pipeline, table: str, increment: int) -> Metadata:
-    """What one increment added to `dropped` or `dead_letter`, of all that it read."""
-    planned, done = pipeline.ledger.rows_of(increment)
-    assert done is not None, f"increment {increment} is done"
-    if planned is None:  # a fork or a bootstrap
-        return quiet_metadata(pipeline, table, done)
-    report = report_of(increment, planned.content, done.content)
+def _rows_of(pipeline: Pipeline, increments: Sequence[int]) -> tuple[int, int, list[tuple[PlanRow, DoneRow]]]:
+    """The last of ``increments``, its epoch, and the ledger rows of all; none for a fork or a bootstrap."""
+    rows, epoch = list[tuple[PlanRow, DoneRow]](), 0
+    for increment in increments:
+        planned, done = pipeline.ledger.rows_of(increment)
+        assert done is not None, f"increment {increment} is done"
+        epoch = done.epoch
+        if planned is not None:
+            rows.append((planned.content, done.content))
+    return increments[-1], epoch, rows
+
+
+def refusals_metadata(pipeline: Pipeline, table: str, *increments: int) -> Metadata:
+    """What increments that followed each other added to `dropped` or `dead_letter`, of all that they read."""
+    increment, epoch, rows = _rows_of(pipeline, increments)
+    if not rows:  # a fork or a bootstrap
+        return quiet_metadata(pipeline, table, pipeline.ledger.rows_of(increment).done)
+    report = report_of(increment, *as_one(rows))
     books = report.books
     mine = {"records_undecodable": books.undecodable}
     if table == DROPPED:
         mine = _dropped(report)
     version = report.versions[table]
-    said = {INCREMENT: increment, "epoch": done.epoch, "records_read": books.read, "records_applied": books.applied}
+    said = {INCREMENT: increment, "epoch": epoch, "records_read": books.read, "records_applied": books.applied}
     return said | mine | _committed(pipeline, table, version)
 
 

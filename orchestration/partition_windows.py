@@ -48,6 +48,14 @@ class Reached:
     before: dict[int, int]
     previous: dict[int, int]
 
+    def of(self, window: Window) -> list[int]:
+        """Increments that read up to a time in the partition, or to its end: it may have been cut on the way."""
+        return [number for end in self.ends_from(window) if end <= window.end_ms for number in self.increments[end]]
+
+    def ends_from(self, window: Window) -> list[int]:
+        """Up to which times the increments of the partition and of all later ones read, in order."""
+        return sorted(end for end in self.increments if end > window.start_ms)
+
 
 class Behind(NamedTuple):
     """A Kafka partition that has landed nothing of some time or later; ``time_ms``: how far it has come, None: it has
@@ -112,8 +120,19 @@ def partition_of(pipeline: Pipeline, increment: int) -> str | None:
     planned, definition = pipeline.ledger.rows_of(increment).planned, pipeline.partitions
     if definition is None or planned is None or planned.content.until_ms is None:
         return None
-    ends = {window.end_ms: window.key for window in windows_of(definition, list(definition.get_partition_keys()))}
-    return ends.get(planned.content.until_ms)
+    return next((window.key for window in _windows_at(definition, [planned.content.until_ms])), None)
+
+
+def _windows_at(definition: dg.TimeWindowPartitionsDefinition, ends: list[int]) -> list[Window]:
+    """Partitions that increments which read up to ``ends`` belong to."""
+    windows = windows_of(definition, list(definition.get_partition_keys()))
+    return [window for window in windows if any(window.start_ms < end <= window.end_ms for end in ends)]
+
+
+def later_partitions(pipeline: Pipeline, so_far: Reached, window: Window) -> int:
+    """How many partitions after ``window`` have increments."""
+    assert pipeline.partitions is not None
+    return len(_windows_at(pipeline.partitions, [end for end in so_far.ends_from(window) if end > window.end_ms]))
 
 
 def _reads_nothing(plan: PlanRow) -> bool:
@@ -127,7 +146,7 @@ def refuse_what_cannot_run(pipeline: Pipeline, window: Window, so_far: Reached, 
     """
     place = f"pipeline {pipeline.name!r}, partition {window.key}"
     if so_far.until_ms is not None and window.end_ms < so_far.until_ms:
-        later = sum(end > window.end_ms for end in so_far.increments)
+        later = later_partitions(pipeline, so_far, window)
         raise ConfigError(
             place, f"a partition from {utc(so_far.until_ms)} on", f"one that ends at {utc(window.end_ms)}",
             f"to run it again withdraws it and {later} later partitions, which must then run again, too: if that is "
@@ -145,6 +164,23 @@ def refuse_what_cannot_run(pipeline: Pipeline, window: Window, so_far: Reached, 
         raise NotYetLanded(
             place, f"a record, or a recorded time, of {utc(window.end_ms)} or later in every Kafka partition",
             in_words(waiting), what_to_do(waiting, window.end_ms, pipeline.warehouse.root),
+        )  # fmt: skip
+
+
+def refuse_read_over(pipeline: Pipeline, window: Window, so_far: Reached, times: LandedTimes) -> None:
+    """LedgerError when one increment has read records of a partition that is done, and records of later ones: there are
+    no tables of its end.
+    """
+    later = next((end for end in so_far.ends_from(window) if end > window.end_ms), None)
+    if later is None or window.end_ms in so_far.increments:
+        return
+    over = so_far.increments[later][0]
+    back = so_far.previous[over]
+    if planner_after(pipeline, back, times).backlog().records_before(window.end_ms):
+        raise LedgerError(
+            f"pipeline {pipeline.name!r}, partition {window.key}", f"an increment that ends at {utc(window.end_ms)}",
+            f"increment {over}, which read over it up to {utc(later)}",
+            f"go back before it: {restore_command(pipeline.own.root, back)}; then run the partitions from there",
         )  # fmt: skip
 
 

@@ -83,13 +83,14 @@ def restore(
 def refuse_restore(warehouse: Warehouse, pipeline: str, increment: int, *, abandon: bool = False) -> None:
     """Raise what ``restore`` raises before it writes anything."""
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
-    if not _is_restore_to(ledger.pending(), increment):
+    pending = ledger.pending()
+    if pending is None or not _is_restore_to(pending, increment):
         _refuse_across_ranges(ledger, warehouse, _plan_of_restore(warehouse, pipeline, increment, abandon=abandon))
 
 
-def _is_restore_to(pending: LedgerRow[PlanRow] | None, increment: int) -> bool:
-    """Whether a restore to ``increment`` was planned and is not done."""
-    return pending is not None and (pending.content.kind, pending.content.restates) == ("restore", increment)
+def _is_restore_to(pending: LedgerRow[PlanRow], increment: int) -> bool:
+    """Whether what is planned and not done is a restore to ``increment``."""
+    return (pending.content.kind, pending.content.restates) == ("restore", increment)
 
 
 def _plan_of_restore(warehouse: Warehouse, pipeline: str, increment: int, *, abandon: bool) -> PlanRow:

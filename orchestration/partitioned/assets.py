@@ -9,6 +9,7 @@ is refused.
 
 import dagster as dg
 
+from ...jobs.branches.restatement import refuse_restore
 from ...jobs.replay.heartbeats import Heart, beating
 from ...jobs.replay.landed_times import LandedTimes
 from ...state.errors import ReplayError
@@ -23,7 +24,15 @@ from ..asked_runs import (
     written_tables,
 )
 from ..assets import check_planned, external_specs, land_topics, landed_spec, refusals_spec, replay_landed, table_spec
-from ..partition_windows import Window, planner_after, reached, refuse_half, refuse_what_cannot_run, windows_of
+from ..partition_windows import (
+    Window,
+    planner_after,
+    reached,
+    refuse_half,
+    refuse_read_over,
+    refuse_what_cannot_run,
+    windows_of,
+)
 from ..pipeline import REFUSALS, Pipeline
 from ..quiet_partitions import record_quiet
 from ..settings.run_settings import PartitionConfig
@@ -79,6 +88,8 @@ def _tables(pipeline: Pipeline) -> dg.AssetsDefinition:
         if asked.dry_run:
             with failing_in_one_sentence():
                 back = withdrawal_of(in_run, windows[0]) if config.restore else None
+                if back is not None:
+                    refuse_restore(in_run.warehouse, in_run.name, back.stays)
             yield from report_dry_run(
                 context, in_run, asked,
                 ends=[window.end_ms for window in windows],
@@ -131,6 +142,8 @@ def _replay_window(
 ) -> None:
     """Run what has landed of it, unless it ``is_done``. A ReplayError when it cannot run now."""
     so_far = reached(pipeline)
+    if is_done:
+        refuse_read_over(pipeline, window, so_far, times)
     if so_far.until_ms != window.end_ms and not is_done:
         refuse_what_cannot_run(pipeline, window, so_far, times)
         record_quiet(context, pipeline, window, times)
@@ -152,7 +165,7 @@ def _are_replaced(context: dg.AssetExecutionContext, pipeline: Pipeline, windows
 def _late(pipeline: Pipeline, window: Window, times: LandedTimes) -> int:
     """Records of the partition's increments whose time is before its begin: they came late for an earlier one."""
     so_far, late = reached(pipeline), 0
-    for increment in so_far.increments.get(window.end_ms, ()):
+    for increment in so_far.of(window):
         planned = pipeline.ledger.rows_of(increment).planned
         assert planned is not None, f"increment {increment} was planned"
         late += planner_after(pipeline, so_far.previous[increment], times).records_before(

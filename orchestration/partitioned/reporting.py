@@ -42,12 +42,13 @@ def report_partition(context: dg.AssetExecutionContext, pipeline: Pipeline, wind
     """One materialization a selected table, tables after those that they are made from. ``late``: records of the
     partition's increments that came late for an earlier one.
     """
-    of_window, last = reached(pipeline).increments.get(window.end_ms), last_increment(reached(pipeline), window)
+    so_far = reached(pipeline)
+    of_window, last = so_far.of(window), last_increment(so_far, window)
     rows = pipeline.ledger.done_rows(0, last or 0)
     row = rows[-1] if rows else None
     before = next((each for each in reversed(rows) if of_window and each.increment < of_window[0]), None)
     for name, metadata_of in _selected(context, pipeline).items():
-        said: Metadata = _summed(metadata_of, of_window) if of_window else quiet_metadata(pipeline, name, row)
+        said = metadata_of(*of_window) if of_window else quiet_metadata(pipeline, name, row)
         added = rows_added(pipeline, name, before, row) if of_window and row is not None else 0
         key = pipeline.key(name)
         context.log_event(
@@ -67,9 +68,9 @@ def outputs(context: dg.AssetExecutionContext, pipeline: Pipeline) -> Iterator[d
         yield dg.MaterializeResult(asset_key=pipeline.key(name), metadata=SILENT)
 
 
-def _selected(context: dg.AssetExecutionContext, pipeline: Pipeline) -> dict[str, Callable[[int], Metadata]]:
-    """Tables that the run is to report, each with its metadata of an increment."""
-    tables: dict[str, Callable[[int], Metadata]] = {
+def _selected(context: dg.AssetExecutionContext, pipeline: Pipeline) -> dict[str, Callable[..., Metadata]]:
+    """Tables that the run is to report, each with its metadata of increments."""
+    tables: dict[str, Callable[..., Metadata]] = {
         table.name: partial(increment_metadata, pipeline, sub, table) for sub, table in pipeline.all_tables()
     }
     tables |= {name: partial(refusals_metadata, pipeline, name) for name in REFUSALS}
@@ -107,11 +108,3 @@ def _newest(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | Non
         if records:
             return records[0]
     return None
-
-
-def _summed(metadata_of: Callable[[int], Metadata], increments: list[int]) -> Metadata:
-    """Of the last increment, with the records of all of them."""
-    each = [metadata_of(increment) for increment in increments]
-    # What waits at the end of an increment may wait at the end of the next one too, so it is not summed.
-    counted = {name for one in each for name in one if name.startswith("records_")} - {"records_waiting"}
-    return each[-1] | {name: sum(one.get(name) or 0 for one in each) for name in counted}

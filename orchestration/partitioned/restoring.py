@@ -15,7 +15,7 @@ from ...jobs.branches.restatement import restore
 from ...state.errors import ConfigError
 from ..asked_runs import written_tables
 from ..assets import BACKFILL
-from ..partition_windows import Window, reached, windows_of
+from ..partition_windows import Window, later_partitions, reached, windows_of
 from ..pipeline import REFUSALS, Pipeline
 from ..reported_increments import newest_by_partition
 from .stale import increment_of
@@ -54,8 +54,9 @@ def withdrawal_of(pipeline: Pipeline, window: Window) -> Withdrawal:
 
 def _withdrawal_of(pipeline: Pipeline, window: Window) -> Withdrawal | None:
     so_far = reached(pipeline)
-    withdrawn = sorted(end for end in so_far.increments if end >= window.end_ms)
-    return Withdrawal(len(withdrawn), so_far.before[withdrawn[0]]) if withdrawn else None
+    withdrawn = so_far.ends_from(window)
+    partitions = bool(so_far.of(window)) + later_partitions(pipeline, so_far, window)
+    return Withdrawal(partitions, so_far.before[withdrawn[0]]) if withdrawn else None
 
 
 def go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list[Window]) -> None:
@@ -99,16 +100,14 @@ def go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list
 
 
 def _was_just_withdrawn(pipeline: Pipeline, window: Window) -> bool:
-    """Whether the last increment is a restatement, and one that it went back behind had read up to the partition's
-    end.
-    """
+    """Whether the last increment is a restatement, and one that it went back behind had read some of the partition."""
     ledger = pipeline.ledger
     last = ledger.last_done()
     if last is None or last.content.restates is None:
         return False
     done = {row.increment for row in ledger.done_rows(last.content.restates + 1, last.increment - 1)}
     ends = [row.content.until_ms for row in ledger.plans(last.content.restates + 1) if row.increment in done]
-    return any(end is not None and end >= window.end_ms for end in ends)
+    return any(end is not None and end > window.start_ms for end in ends)
 
 
 def _withdrawn_by(context: dg.AssetExecutionContext) -> str | None:

@@ -219,6 +219,26 @@ def test_a_dry_run_names_what_a_restore_withdraws_and_leaves_it(days):
     assert days.cuts() == [2, 4, 5, 0, 2, 4, 5]
 
 
+def test_a_dry_run_of_a_restore_over_an_unfinished_increment_is_refused_as_the_restore_is(days):
+    """
+    The second day was planned by a run that died.
+    """
+    days.land(CLICKS)
+    assert days.run(ONE).success
+    with pytest.raises(RuntimeError, match="killed"):
+        list(replay(days.warehouse, shop.topology(), pipeline="shop", runner=Killed(), until_ms=JANUARY + 2 * DAY))
+
+    dry, restored = days.run(ONE, restore=True, dry_run=True), days.run(ONE, restore=True)
+
+    assert "increment 2, planned and not done" in failure(dry)
+    assert failure(dry) == failure(restored)
+
+
+class Killed(LocalRunner):
+    def run(self, *arguments: Any, **settings: Any) -> Any:
+        raise RuntimeError("killed")
+
+
 def test_a_backfill_that_died_on_its_way_is_launched_whole_and_goes_on(days):
     days.land(CLICKS)
     assert days.run(ONE, TWO).success
