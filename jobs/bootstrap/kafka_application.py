@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...state.argument_types import checked_types
 from ...state.errors import BootstrapError
@@ -25,6 +26,8 @@ from .application_state import ApplicationState, CommittedPosition
 
 PATIENCE_S = 60.0
 """How long an answer may take."""
+BYTES_MAX = 2**31 - 1
+"""Of the keys, and of the values, of a changelog's partition."""
 _POLL_S = 0.1
 _CHANGELOG = "-changelog"
 _BETWEEN = re.compile(r"-repartition$|subscription-(registration|response)(-[0-9]{10})?-topic$", re.IGNORECASE)
@@ -158,9 +161,21 @@ class ApplicationClient:
                         pieces[each.partition].append(each)
             except ReadFailedError as error:
                 raise self._no_answer(f"read {topic}", str(error)) from error
-            changelogs |= {(topic, n): _changelog(topic, read) for n, read in pieces.items()}
+            for partition, read in pieces.items():
+                self._refuse_large(topic, partition, read)
+                changelogs[topic, partition] = _changelog(topic, read)
             self.say(f"read {sum(map(len, changelogs.values())):,} records of changelogs")
         return changelogs
+
+    def _refuse_large(self, topic: str, partition: int, read: Sequence[Records]) -> None:
+        for name in ("key", "value"):
+            got = sum(pc.sum(pc.binary_length(getattr(each, name))).as_py() or 0 for each in read)
+            if got > BYTES_MAX:
+                raise BootstrapError(
+                    f"{self.place}, topic {topic!r}, partition {partition}",
+                    f"{BYTES_MAX:,} bytes of {name}s at most, as many as a column of Arrow takes",
+                    f"{got:,}", "let the broker compact the topic, and give the command again",
+                )  # fmt: skip
 
     def _ranges(self, topic: str, begins: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         """Of each partition its first offset that is there, ``begins`` at least, and that behind its last one."""

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
 
 from examples.broker import Broker
+from kstreams_replay.jobs.bootstrap import kafka_application
 from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, CommittedPosition
 from kstreams_replay.jobs.bootstrap.kafka_application import KafkaApplication, read_application
 from kstreams_replay.jobs.bootstrap.kafka_hand_over import hand_over
@@ -180,6 +181,23 @@ def test_a_changelog_topic_that_has_other_partitions_is_refused_by_name(broker, 
 
     with pytest.raises(BootstrapError, match=f"topic '{topic}': expected 2 partitions, .*, got 1 partitions; delete"):
         hand_over(state_of("narrow"), application, {"counts": {}}, dry_run=True)
+
+
+@pytest.mark.parametrize(("least", "says"), [(1, "keys at most, .*, got 4"), (3, "keys at most"), (4, None)])
+def test_a_changelog_of_more_bytes_than_a_column_takes_is_refused_by_its_partition(
+    broker, clicks, monkeypatch, least, says
+):
+    """Two keys of two bytes in each partition, and two values of one; the limit is 2 GiB."""
+    application_id = f"large-{least}"
+    application = KafkaApplication(broker.bootstrap_servers, application_id)
+    hand_over(state_of(application_id), application, {"counts": {}})
+    monkeypatch.setattr(kafka_application, "BYTES_MAX", least)
+
+    if says is None:
+        assert shown(read_application(application)) == shown(state_of(application_id))
+    else:
+        with pytest.raises(BootstrapError, match=f"topic '{application_id}-counts-changelog', partition 0: .*{says}"):
+            read_application(application)
 
 
 @pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
