@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,8 +133,23 @@ class ClusterDaemon:
 
 def replay_command(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The ``replay`` command, as somebody types it who has set REPLAY_SPARK_MASTER."""
-    return subprocess.run(
-        [sys.executable, "-m", "kstreams_replay.orchestration.cli.main", *arguments],
-        env={**cluster.environment, "REPLAY_SPARK_MASTER": cluster.master},
-        capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
+    words, environment = _replay_words(cluster, arguments)
+    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=600)
+
+
+@contextlib.contextmanager
+def replay_beside(cluster: Cluster, *arguments: str) -> Iterator[ClusterDaemon]:
+    """The same, which runs meanwhile; killed at the end, if it was not before."""
+    words, environment = _replay_words(cluster, arguments)
+    log = cluster.folder / "replay-log"
+    with log.open("wb") as printed:
+        process = subprocess.Popen(words, env=environment, stdout=printed, stderr=printed, start_new_session=True)
+    try:
+        yield ClusterDaemon(process, log)
+    finally:
+        ClusterDaemon(process, log).kill()
+
+
+def _replay_words(cluster: Cluster, arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    words = [sys.executable, "-m", "kstreams_replay.orchestration.cli.main", *arguments]
+    return words, {**cluster.environment, "REPLAY_SPARK_MASTER": cluster.master}
