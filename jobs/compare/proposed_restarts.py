@@ -30,6 +30,7 @@ from ..topology.topology import Topology
 from .alignment import RowVerdict, align
 from .case import Case, Cause
 from .compared_output import ComparedOutput
+from .repeated_rows import explain_repeats, find_repeated, find_twins
 from .restarts import Restart
 from .sides import PLACE, Side, Span, row_schema, side_of, within
 
@@ -90,7 +91,7 @@ def _obstacles(warehouse: Warehouse, topology: Topology, restart: Restart) -> li
 
 def _case_of(case: Case, ours: Side, *, ignores_order: bool) -> Case:
     """``case`` with these rows of ours. A row keeps its cause; what restarts were to explain, and differs all the same,
-    is not explained.
+    is not explained, unless it repeats a row.
     """
     again = replace(case, ours=ours, alignment=align(ours, case.theirs, ignores_order=ignores_order))
     again.theirs_cause = np.where(case.theirs_cause == Cause.RESTART, np.int8(Cause.NOT_EXPLAINED), case.theirs_cause)
@@ -99,6 +100,9 @@ def _case_of(case: Case, ours: Side, *, ignores_order: bool) -> Case:
     if len(known):
         at = np.minimum(np.searchsorted(known, ours.whole), len(known) - 1)
         again.ours_cause = np.where(known[at] == ours.whole, case.ours_cause[missing[first[at]]], again.ours_cause)
+    # A late record that a restart let in may be processed again after a crash, so that its row is there once more.
+    twins = find_twins(again)
+    explain_repeats(again, twins, find_repeated(again, twins), np.array([], np.int64))
     return again
 
 

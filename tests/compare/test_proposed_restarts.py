@@ -55,6 +55,13 @@ def test_a_replay_with_what_is_proposed_has_the_differences_that_are_said(wareho
     assert again(warehouse, windowed(), "restarted").causes == {"record cache": 1}
 
 
+def test_a_row_that_a_restart_let_in_and_that_a_crash_repeated_is_left_as_published_twice(warehouse):
+    proposal = proposed(compared(warehouse, windowed(), [*WRITTEN, LET_IN, LET_IN]))
+
+    assert [each.place for each in proposal.restarts] == ["0:4"]
+    assert proposal.leaves == {"published twice": 1}
+
+
 def test_a_restart_with_which_a_replay_differs_as_much_is_not_proposed(warehouse):
     """
     The late record gives 1 after a restart, never 7.
