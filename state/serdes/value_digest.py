@@ -2,20 +2,23 @@
 
 Rule: a value counts by its type and by what pickling would keep of it. Sets and dictionaries have no order. What is
 there twice, or within itself, is read once. Of what cannot be pickled (a lock, an open file) only the type counts, and
-``unread`` names it.
+``unread`` names it; so it is of an iterator, which each look at its values moves. An object counts as it was at the
+first look of this process: what it keeps as it runs (a cache, the state of a random generator) is no change.
 """
 
 import copyreg
 import hashlib
+import io
 import re
 import uuid
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
 from datetime import date, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any
@@ -39,6 +42,10 @@ CONSTANTS = (
 
 _WEAK = weakref.ref | weakref.WeakKeyDictionary | weakref.WeakValueDictionary | weakref.WeakSet
 """What these refer to is not theirs: caches."""
+
+
+_LOOKS: dict[int, tuple[weakref.ref[Any], bytes, frozenset[str]]] = {}
+"""By id of an object: itself, its digest at the first look, and what was not read in it."""
 
 
 def digest_of(what: str, *parts: str | bytes) -> bytes:
@@ -93,11 +100,28 @@ class ValueDigest:
         """The digest of what is read in another way; None: it is a value like others."""
 
     def content(self, thing: Any) -> bytes:
-        """What pickling would keep of an object, beside its class."""
+        """What pickling would keep of an object, beside its class, at the first look at it."""
+        look = _LOOKS.get(id(thing))
+        if look is not None and look[0]() is thing:
+            self._unread |= look[2]
+            return look[1]
+        # Alone, so that the digest does not depend on what was read before.
+        seen, unread = self._seen, self._unread
+        self._seen, self._unread = {id(thing): (0, thing)}, set()
+        try:
+            digest, inside = self._content(thing), frozenset(self._unread)
+        finally:
+            self._seen, self._unread = seen, unread | self._unread
+        with suppress(TypeError):  # of a type that has no weak references
+            forget = partial(_LOOKS.pop, id(thing))
+            _LOOKS[id(thing)] = weakref.ref(thing, forget), digest, inside
+        return digest
+
+    def _content(self, thing: Any) -> bytes:
         try:
             kept = _kept(thing)
         except Exception:  # what an object's own methods raise
-            self._unread.add(f"{type(thing).__module__}.{type(thing).__qualname__}")
+            self._unread.add(_name(thing))
             return digest_of("unread", self.of(_without_cached(thing, getattr(thing, "__dict__", {}))))
         if isinstance(kept, str):
             return digest_of("named", str(getattr(thing, "__module__", None)), kept)
@@ -118,6 +142,9 @@ class ValueDigest:
             return self._of_entries(thing)
         if isinstance(thing, _WEAK):
             return digest_of("weak", type(thing).__qualname__)
+        if isinstance(thing, Iterator) and not isinstance(thing, io.IOBase):
+            self._unread.add(_name(thing))
+            return digest_of("iterator", self.of(type(thing)))
         if isinstance(thing, memoryview):
             return digest_of("memoryview", thing.tobytes())
         if isinstance(thing, _IN_COLUMNS):
@@ -139,6 +166,10 @@ class ValueDigest:
             return self.of(thing)
         finally:
             self._seen = seen
+
+
+def _name(thing: Any) -> str:
+    return f"{type(thing).__module__}.{type(thing).__qualname__}"
 
 
 def _kept(thing: Any) -> Any:

@@ -156,7 +156,7 @@ HELD = {
     "lock": ("threading.Lock()", "threading.RLock()"),
     "error": ("ValueError('a')", "ValueError('b')"),
     "generic type": ("list[int]", "list[str]"),
-    "iterator": ("iter([1, 2])", "iter([1, 3])"),
+    "kind of an iterator": ("iter([1])", "iter((1,))"),
     "getter": ("operator.itemgetter('a')", "operator.itemgetter('b')"),
     "partial": ("functools.partial(int, base=2)", "functools.partial(int, base=3)"),
     "array of NumPy": ("np.array([1, 2])", "np.array([1, 3])"),
@@ -294,6 +294,7 @@ def test_a_value_that_is_there_twice_counts_as_one_of_which_there_are_two():
         ("threading.Lock()", "_thread.lock"),
         ("Rules(open(sys.executable, 'rb'))", "_io.BufferedReader"),
         ("[(one for one in (1, 2))]", "builtins.generator"),
+        ("itertools.count(3)", "itertools.count"),
         ("{'a': threading.Lock(), 'b': io.BytesIO().getbuffer, 'c': sys._getframe()}", "_thread.lock, builtins.frame"),
     ],
 )
@@ -302,6 +303,28 @@ def test_what_has_no_digits_is_named(held, what):
 
     assert text[:9] == "<lambda> "
     assert text[17:] == f" (nothing within {what} is compared)"
+
+
+@pytest.mark.parametrize("change", ["held.parts.append(1)", "held.named = {'a': 1}", "next(held.parts[0])"])
+def test_what_an_object_keeps_as_it_runs_is_no_change_in_this_process(change):
+    made: dict[str, Any] = {}
+    exec(f"{HEAD}held = Rules(itertools.count())\nheld.parts = list(held.parts)\nused = bound(held)", made)
+    before = function_text(made["used"])
+    exec(change, made)
+
+    assert function_text(made["used"]) == before
+    assert digits(f"{HEAD}used = bound(Rules(1))") != digits(f"{HEAD}used = bound(Rules(2))")
+
+
+def test_digits_of_an_object_do_not_depend_on_which_function_was_looked_at_before():
+    code = f"{HEAD}held = Rules(Rules(1))\nother = bound([held.parts[0], held])\nused = bound(held)"
+    alone: dict[str, Any] = {}
+    exec(code, alone)
+    behind: dict[str, Any] = {}
+    exec(code, behind)
+    function_text(behind["other"])
+
+    assert function_text(behind["used"]) == function_text(alone["used"])
 
 
 def test_a_cached_value_is_not_of_the_object_that_keeps_it():
