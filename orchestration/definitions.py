@@ -71,7 +71,7 @@ def replay_definitions(
     cron_timezone: str | None = None,
     retry_policy: dg.RetryPolicy | None = None,
     max_runtime: Duration | None = "1d",
-    partitions: dg.TimeWindowPartitionsDefinition | None = None,
+    partitions: dg.PartitionsDefinition | None = None,
     idle_after: Duration | Mapping[str, Duration] | None = None,
     sensor: LagSensor | None = None,
     fresh_within: Duration | None = None,
@@ -121,7 +121,7 @@ def replay_definitions(
         **_judged_by(check_engine, expectations, data_docs, topology),
         retry_policy=retry_policy,
         max_runtime_ms=None if max_runtime is None else duration_ms(max_runtime, "max_runtime"),
-        partitions=partitions,
+        partitions=_by_time(partitions),
         idle_after_ms=_idle_after(idle_after, partitions, topology),
         fresh_within_ms=None if fresh_within is None else duration_ms(fresh_within, "fresh_within"),
         freshness_policy=freshness_policy,
@@ -158,13 +158,9 @@ def _judged_by(
     }
 
 
-def _refuse(
-    check_engine: str, idle: str, increments: int | None, partitions: dg.TimeWindowPartitionsDefinition | None
-) -> None:
+def _refuse(check_engine: str, idle: str, increments: int | None, partitions: dg.PartitionsDefinition | None) -> None:
     if check_engine not in CHECK_ENGINES:
         raise ConfigError("check_engine", " or ".join(map(repr, CHECK_ENGINES)), repr(check_engine), "choose one")
-    if partitions is not None:
-        _refuse_partitions(partitions)
     if partitions is not None and increments is not None:
         raise ConfigError(
             "increments", "none beside partitions", str(increments), "a partition runs whole: leave it out"
@@ -209,8 +205,10 @@ def _refuse_zone(zone: str | None, cron: str | None) -> None:
         raise ConfigError("cron_timezone", "cron beside it", "none", "set cron, or leave it out")
 
 
-def _refuse_partitions(partitions: dg.PartitionsDefinition) -> None:
-    """Each partition continues the one before, so together they are all times from the first on."""
+def _by_time(partitions: dg.PartitionsDefinition | None) -> dg.TimeWindowPartitionsDefinition | None:
+    """Each partition continues the one before, so together they are all times from the first on. Raises ConfigError."""
+    if partitions is None:
+        return None
     if not isinstance(partitions, dg.TimeWindowPartitionsDefinition):
         raise ConfigError(
             "partitions", "partitions by time, as dg.DailyPartitionsDefinition", type(partitions).__name__,
@@ -223,6 +221,7 @@ def _refuse_partitions(partitions: dg.PartitionsDefinition) -> None:
             'leave exclusions out; or end partitions where you want them, as a cron_schedule "0 0 * * 1-5" does, whose '
             "Friday reaches up to Monday",
         )  # fmt: skip
+    return partitions
 
 
 def _definitions(
