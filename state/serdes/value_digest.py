@@ -14,11 +14,12 @@ import uuid
 import weakref
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
+from copy import copy
 from datetime import date, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any
@@ -44,8 +45,10 @@ _WEAK = weakref.ref | weakref.WeakKeyDictionary | weakref.WeakValueDictionary | 
 """What these refer to is not theirs: caches."""
 
 
-_LOOKS: dict[int, tuple[weakref.ref[Any], bytes, frozenset[str]]] = {}
-"""By id of an object: itself, its digest at the first look, and what was not read in it."""
+_LOOKS: dict[tuple[int, str], tuple[Callable[[], Any], bytes, frozenset[str]]] = {}
+"""By id of an object and the package that is the user's: itself, its digest at the first look, and what was not read
+in it.
+"""
 
 
 def digest_of(what: str, *parts: str | bytes) -> bytes:
@@ -65,6 +68,11 @@ class ValueDigest:
         self._seen: dict[Hashable, tuple[int, Any]] = {}
         """What was read, by its id: a number and itself, so that nothing else gets the id."""
         self._unread: set[str] = set()
+        self._is_within = False
+        """Whether it reads a part of an object."""
+
+    _package = ""
+    """Whose classes are the user's, beside those that no library has."""
 
     def of(self, thing: Any) -> bytes:
         """The digest of ``thing``."""
@@ -101,21 +109,20 @@ class ValueDigest:
 
     def content(self, thing: Any) -> bytes:
         """What pickling would keep of an object, beside its class, at the first look at it."""
-        look = _LOOKS.get(id(thing))
-        if look is not None and look[0]() is thing:
-            self._unread |= look[2]
-            return look[1]
-        # Alone, so that the digest does not depend on what was read before.
-        seen, unread = self._seen, self._unread
-        self._seen, self._unread = {id(thing): (0, thing)}, set()
-        try:
-            digest, inside = self._content(thing), frozenset(self._unread)
-        finally:
-            self._seen, self._unread = seen, unread | self._unread
-        with suppress(TypeError):  # of a type that has no weak references
-            forget = partial(_LOOKS.pop, id(thing))
-            _LOOKS[id(thing)] = weakref.ref(thing, forget), digest, inside
-        return digest
+        if self._is_within:
+            return self._content(thing)
+        mark = id(thing), self._package
+        look = _LOOKS.get(mark)
+        if look is None or look[0]() is not thing:
+            # Alone, so that the digest does not depend on what was read before.
+            alone = copy(self)
+            alone._seen, alone._unread, alone._is_within = {id(thing): (0, thing)}, set(), True
+            digest = alone._content(thing)
+            look = (lambda: thing), digest, frozenset(alone._unread)
+            with suppress(TypeError):  # of a type that has no weak references
+                _LOOKS[mark] = weakref.ref(thing, lambda _: _LOOKS.pop(mark, None)), *look[1:]
+        self._unread |= look[2]
+        return look[1]
 
     def _content(self, thing: Any) -> bytes:
         try:
