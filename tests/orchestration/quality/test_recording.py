@@ -20,6 +20,7 @@ from kstreams_replay.jobs.topology import SessionWindows, StreamsBuilder, TimeWi
 from kstreams_replay.orchestration.cli.commands import check
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.orchestration.quality import judge
 from kstreams_replay.orchestration.quality.metrics import increments_in_force
 from kstreams_replay.orchestration.quality.openmetrics import openmetrics
 from kstreams_replay.orchestration.quality.recording import record_quality
@@ -182,15 +183,15 @@ class Said(list[str]):
 
 def test_a_check_of_all_that_is_stopped_says_how_far_it_came_and_has_that_recorded(warehouse, monkeypatch, capsys):
     """Ctrl-C comes with the second of two parts of one increment each."""
-    said, judge = Said(), check.check_increments
+    said, check_increments = Said(), judge.check_increments
 
     def stopped(place, pipeline, facts, part, **more):
         if part == [2]:
             raise KeyboardInterrupt
-        return judge(place, pipeline, facts, part, **more)
+        return check_increments(place, pipeline, facts, part, **more)
 
     monkeypatch.setattr(check, "TOGETHER", 1)
-    monkeypatch.setattr(check, "check_increments", stopped)
+    monkeypatch.setattr(judge, "check_increments", stopped)
     monkeypatch.setattr(check, "progress_on", lambda stream: said)
     monkeypatch.setattr("kstreams_replay.orchestration.cli.main._ignore_interrupts", lambda: None)
     place = ["--warehouse", warehouse.root, "--pipeline", "shop"]
@@ -205,7 +206,7 @@ def test_a_check_of_all_that_is_stopped_says_how_far_it_came_and_has_that_record
     assert "replay: verdicts on increments up to 1 are recorded; the same command" in capsys.readouterr().err
     assert of_three() == [row for row in WANTED if row[0] == 1]
 
-    monkeypatch.setattr(check, "check_increments", judge)
+    monkeypatch.setattr(judge, "check_increments", check_increments)
     assert main(command) == 0
     assert of_three() == WANTED
 
