@@ -9,6 +9,7 @@ first look of this process: what it keeps as it runs (a cache, the state of a ra
 import copyreg
 import hashlib
 import io
+import logging
 import re
 import uuid
 import weakref
@@ -152,6 +153,8 @@ class ValueDigest:
         if isinstance(thing, Iterator) and not isinstance(thing, io.IOBase):
             self._unread.add(_name(thing))
             return digest_of("iterator", self.of(type(thing)))
+        if isinstance(thing, logging.Logger):  # of a class that other libraries choose
+            return digest_of("logger", thing.name)
         if isinstance(thing, memoryview):
             return digest_of("memoryview", thing.tobytes())
         if isinstance(thing, _IN_COLUMNS):

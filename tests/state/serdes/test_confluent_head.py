@@ -105,9 +105,16 @@ def test_serdes_differ_by_what_they_read_and_write():
     assert Serde.confluent_json_schema(json.dumps(DOCUMENT), write_id=300) == ORDERS
 
 
-@pytest.mark.parametrize("ids", [{"write_id": -1}, {"write_id": "7"}, {"write_id": 7, "ids": [2**31]}])
-def test_what_is_no_id_is_refused(ids):
-    with pytest.raises(ConfigError, match=r"confluent_json_schema: expected ids that a registry gives"):
+@pytest.mark.parametrize(
+    ("ids", "says"),
+    [
+        ({"write_id": -1}, "confluent_json_schema: expected ids that a registry gives"),
+        ({"write_id": "7"}, "confluent_json_schema, write_id: expected int, got '7'"),
+        ({"write_id": 7, "ids": [2**31]}, "confluent_json_schema: expected ids that a registry gives"),
+    ],
+)
+def test_what_is_no_id_is_refused(ids, says):
+    with pytest.raises(ConfigError, match=says):
         Serde.confluent_json_schema(DOCUMENT, **ids)
 
 

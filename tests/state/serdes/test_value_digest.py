@@ -1,6 +1,7 @@
 """Digits of functions: others where anything in them is another value, and the same in every process."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -314,6 +315,18 @@ def test_what_an_object_keeps_as_it_runs_is_no_change_in_this_process(change):
 
     assert function_text(made["used"]) == before
     assert digits(f"{HEAD}used = bound(Rules(1))") != digits(f"{HEAD}used = bound(Rules(2))")
+
+
+def test_a_logger_counts_by_its_name_whatever_class_others_have_chosen(monkeypatch):
+    class Other(logging.Logger):
+        pass
+
+    code = f"{HEAD}used = bound(logging.getLogger('of-a-test'))"
+    usual = digits(code)
+    monkeypatch.delitem(logging.root.manager.loggerDict, "of-a-test")
+    monkeypatch.setattr(logging.root.manager, "loggerClass", Other)
+
+    assert digits(code) == usual
 
 
 def test_digits_of_an_object_do_not_depend_on_which_function_was_looked_at_before():
