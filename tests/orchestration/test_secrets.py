@@ -29,7 +29,8 @@ from kstreams_replay.state.tables import object_stores
 from tests.dagster import shop
 from tests.laws.object_stores import BUCKET, ObjectStore, played_store
 
-pytestmark = pytest.mark.every_run
+# Its commands wait for stores and brokers that are not there: once a run, and first, so that other tests run meanwhile.
+pytestmark = [pytest.mark.every_run, pytest.mark.xdist_group("secrets")]
 
 MARK = "MARKED-CREDENTIAL"
 SECRETS = {
