@@ -15,17 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from ...state.errors import ReplayError
-from ...state.tables.parquet_writer import stored_as
+from ...state.tables.names import OUTPUTS
 from ...state.tables.warehouse import Warehouse
 from ..execution.run_observer import RunObserver, leave_out_lookers
-from ..execution.sinks import NoSink
+from ..execution.sinks import MemorySink
 from ..execution.task_description import TaskDescription, TaskReport
 from ..execution.task_run import TaskRun
 from ..landing.exclusions import with_more
 from ..replay.rerun import Rerun
 from ..tape.landed_topic import Landed
-from ..tape.task_input import TapeChunk
-from ..task.task import Result, Task
+from ..task.task import Task
 from ..topology.topology import Topology
 from .alignment import RowVerdict, align
 from .case import Case, Cause
@@ -60,7 +59,7 @@ def propose(
     """
     topology = case.output.topology.reading(case.done.cut_to)
     impossible = {place: why for each in restarts for place, why in _obstacles(case.warehouse, topology, each)}
-    possible = tuple(each for each in restarts if f"{each.topic}:{each.place}" not in impossible)
+    possible = tuple(each for each in restarts if each.record not in impossible)
     if not possible:
         return Proposal((), impossible, None, None)
     graph = topology.graph
@@ -70,7 +69,7 @@ def propose(
     try:
         rows = _rows_with(case, topology, possible)
     except ReplayError as error:
-        return Proposal((), impossible | {f"{each.topic}:{each.place}": str(error) for each in possible}, None, None)
+        return Proposal((), impossible | {each.record: str(error) for each in possible}, None, None)
     ours = side_of(case.output, within(rows, "record_time_ms", span), case.landed.partitions, ignored)
     now, leaves = count(case), count(_case_of(case, ours, ignores_order=ignores_order))
     if sum(leaves.values()) >= sum(now.values()):
@@ -81,11 +80,12 @@ def propose(
 
 def _obstacles(warehouse: Warehouse, topology: Topology, restart: Restart) -> list[tuple[str, str]]:
     """Why it cannot be recorded, by its place; nothing where it can."""
-    place = f"{restart.topic}:{restart.place}"
     if restart.topic not in {source.landed_topic for sub in topology.sub_topologies for source in sub.sources}:
-        return [(place, f"{restart.topic} has not landed, and tasks that read a repartition topic do not restart")]
+        return [
+            (restart.record, f"{restart.topic} has not landed, and tasks that read a repartition topic do not restart")
+        ]
     if restart.before in Landed.of(warehouse, restart.topic).excluded.get(str(restart.partition), ()):
-        return [(place, "its record was taken out of play")]
+        return [(restart.record, "its record was taken out of play")]
     return []
 
 
@@ -123,10 +123,10 @@ def _rows_with(case: Case, topology: Topology, restarts: Sequence[Restart]) -> p
             case.warehouse, topology, case.pipeline, runner, before=None, order=order,
             last=replace(case.done, restarts=taken), exchange=folder,
         )  # fmt: skip
-        for plan in again.plans():
+        plan = next(again.plans(), None)
+        if plan is not None:
             again.run(plan)
-            break
-    return pa.concat_tables([runner.schema.empty_table(), *(runner.tasks[p].rows for p in sorted(runner.tasks))])
+    return pa.concat_tables([runner.schema.empty_table(), *(runner.rows[p] for p in sorted(runner.rows))])
 
 
 class _Keeping:
@@ -134,54 +134,30 @@ class _Keeping:
 
     def __init__(self, output: ComparedOutput) -> None:
         self.output, self.schema = output, pa.schema([*PLACE, *row_schema(output)])
-        self.tasks: dict[int, _WrittenRows] = {}
+        self.rows: dict[int, pa.Table] = {}
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         """As a Runner, one stage."""
         reports = []
         for description in descriptions:
-            written = _WrittenRows(self.output.name, self.schema)
-            reports.append(TaskRun(topology, description, None, NoSink(), written).run())
+            sink = MemorySink(topology, [OUTPUTS])
+            reports.append(TaskRun(topology, description, None, sink, _LeavingOut()).run())
             if description.sub_topology == self.output.sub_topology.id:
-                self.tasks[description.partition] = written
+                self.rows[description.partition] = self._placed(sink, description.partition)
         return reports
 
+    def _placed(self, sink: MemorySink, partition: int) -> pa.Table:
+        written = sink.written.get(self.output.table)
+        if written is None:
+            return self.schema.empty_table()
+        rows = pa.concat_tables(written)
+        here = pa.repeat(pa.scalar(partition, pa.int32()), len(rows))
+        return rows.append_column("partition", here).select(self.schema.names).cast(self.schema)
 
-class _WrittenRows(RunObserver):
-    """Rows that a task wrote to the output ``name``, which have no causes."""
 
-    def __init__(self, name: str, schema: pa.Schema) -> None:
-        self._name, self._schema = name, schema
+class _LeavingOut(RunObserver):
+    """Functions that only look on are not called."""
 
     def begins(self, task: Task, next_offsets: Mapping[str, int]) -> None:
         """As RunObserver."""
-        self._partition, self._parts, self._count = task.partition, [self._schema.empty_table()], 0
         leave_out_lookers(task)
-
-    def took(self, task: Task, part: TapeChunk, result: Result) -> None:
-        """As RunObserver."""
-        self._keep(result)
-
-    def advanced(self, task: Task, result: Result) -> None:
-        """As RunObserver."""
-        self._keep(result)
-
-    def _keep(self, result: Result) -> None:
-        rows = result.outputs.get(self._name)
-        if rows is None or not len(rows):
-            return
-        n, first = len(rows), self._count
-        self._count += n
-        columns = {
-            "partition": np.full(n, self._partition, np.int32), "offset": np.arange(first, first + n),
-            "cause_offset": np.full(n, -1),
-        }  # fmt: skip
-        own = pa.schema([field for field in self._schema if field.name not in columns])
-        values = stored_as(rows, own).cast(own)
-        numbers = {name: pa.array(column) for name, column in columns.items()}
-        self._parts.append(pa.table(numbers | {name: values[name] for name in own.names}, schema=self._schema))
-
-    @property
-    def rows(self) -> pa.Table:
-        """In their order."""
-        return pa.concat_tables(self._parts)

@@ -46,6 +46,11 @@ class Restart:
         """PARTITION:OFFSET of the first record that was taken after it, as far as is known."""
         return f"{self.partition}:{self.before}"
 
+    @property
+    def record(self) -> str:
+        """That record, as TOPIC:PARTITION:OFFSET."""
+        return f"{self.topic}:{self.place}"
+
     def to_json(self) -> dict[str, Any]:
         """With its place."""
         return {**asdict(self), "place": self.place}
