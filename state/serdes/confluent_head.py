@@ -138,7 +138,7 @@ def is_id(one: object) -> bool:
 
 def message_indexes_of(path: list[int]) -> tuple[bytes, ...]:
     """Of the message with these indexes: of the file's messages, then of those within each other."""
-    whole = b"".join(varint(2 * number) for number in (len(path), *path))
+    whole = b"".join(map(zigzag, (len(path), *path)))
     return (b"\0", whole) if path == [0] else (whole,)
 
 
@@ -149,6 +149,11 @@ def varint(number: int) -> bytes:
         encoded.append(number & 127 | 128)
         number >>= 7
     return bytes([*encoded, number])
+
+
+def zigzag(number: int) -> bytes:
+    """``varint`` of 0, 1, 2, 3 for 0, -1, 1, -2, as Avro and Kafka (ByteUtils) write signed numbers."""
+    return varint(2 * number if number >= 0 else -2 * number - 1)
 
 
 def with_header_ids(binary: pa.BinaryArray, headers: pa.ListArray, name: str) -> pa.BinaryArray:

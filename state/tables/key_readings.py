@@ -19,7 +19,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from ..serdes import Serde
-from ..serdes.confluent_head import GUID_HEAD_BYTES, HEAD_BYTES, varint
+from ..serdes.confluent_head import GUID_HEAD_BYTES, HEAD_BYTES, varint, zigzag
 
 LONG_BYTES, UUID_BYTES = 8, 16
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -141,7 +141,7 @@ def spelled(text: str) -> list[bytes]:
 def with_length(text: str) -> list[bytes]:
     """Behind its length, as Avro and Protobuf write it."""
     data = text.encode()
-    return [varint(2 * len(data)) + data, varint(len(data)) + data]
+    return [zigzag(len(data)) + data, varint(len(data)) + data]
 
 
 # --- the values of a key -----------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def _payloads(value: Any) -> list[bytes]:
     if isinstance(value, str):
         strings = [form for text in _spellings(value) for form in _strings(text)[1:]]
         return [*strings, *(b"\0" + field for field in _fields(value)), *_uuid_bytes(value)]
-    return [str(value).encode(), _zigzag(value)] if isinstance(value, int) else []
+    return [str(value).encode(), zigzag(value)] if isinstance(value, int) else []
 
 
 def _strings(text: str) -> list[bytes]:
@@ -267,16 +267,12 @@ def _fields(text: str) -> list[bytes]:
 
 def _bytes_of(number: float) -> list[bytes]:
     """As Kafka's serializers write a number, and Avro one that is whole."""
-    forms = [_zigzag(number)] if isinstance(number, int) else []
+    forms = [zigzag(number)] if isinstance(number, int) else []
     for code in "hiq" if isinstance(number, int) else "fd":
         with suppress(struct.error, OverflowError):
             form = struct.pack(f">{code}", number)
             forms += [form] if struct.unpack(f">{code}", form) == (number,) else []
     return forms
-
-
-def _zigzag(number: int) -> bytes:
-    return varint(2 * number if number >= 0 else -2 * number - 1)
 
 
 def _read_varint(data: bytes) -> tuple[int, int]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ....state.errors import ConfigError
 from ....state.serdes import Serde
+from ....state.serdes.confluent_head import zigzag
 from ....state.serdes.single_values import SingleValues
 from ....state.tables.warehouse import HEADERS
 from ....state.times import NO_TIMESTAMP_MS, whole_ms
@@ -223,12 +224,12 @@ def coder_of(spec: KeyValues, place: str) -> Coder:
 def _with_headers(headers: Any, value: bytes, place: str) -> bytes:
     """``value`` behind the length of its headers and these (HeadersSerializer)."""
     headers = own_headers(headers, place)
-    parts = [_varint(len(headers))] if headers else []
+    parts = [zigzag(len(headers))] if headers else []
     for name, content in headers:
         coded = name.encode()
-        parts += [_varint(len(coded)), coded, _varint(-1) if content is None else _varint(len(content)) + content]
+        parts += [zigzag(len(coded)), coded, zigzag(-1) if content is None else zigzag(len(content)) + content]
     written = b"".join(parts)
-    return _varint(len(written)) + written + value
+    return zigzag(len(written)) + written + value
 
 
 def _parted(data: bytes) -> tuple[Headers, bytes]:
@@ -250,16 +251,6 @@ def _all_parted(data: Sequence[bytes]) -> tuple[pa.Array, list[bytes]]:
     parted = list(map(_parted, data))
     headers = [[{"key": name, "value": content} for name, content in pairs] for pairs, _ in parted]
     return pa.array(headers, HEADERS), [rest for _, rest in parted]
-
-
-def _varint(number: int) -> bytes:
-    """Seven bits a byte, the lowest first, of 0, -1, 1, -2 as 0, 1, 2, 3 (Kafka's ByteUtils)."""
-    rest, written = number << 1 if number >= 0 else (-number << 1) - 1, bytearray()
-    while rest > 0x7F:
-        written.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    written.append(rest)
-    return bytes(written)
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
