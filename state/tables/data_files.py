@@ -92,9 +92,9 @@ OpenTables = dict[str, DeltaTable]
 def open_table(path: str, *, version: int | None = None, opened: OpenTables | None = None) -> DeltaTable | None:
     """The table at ``version`` (None: newest). None when there is no table and no version was named.
 
-    ``opened``: what is there is brought up to date, what is not is put there. Raises DamagedTable when a version was
-    named that is not there, or the log cannot be read. Raises TouchedTable when it has features of Delta that this
-    package does not know, NewerFormat when a later version of this package must read the table.
+    ``opened``: what is there is brought up to date unless it is at ``version``, which never changes; what is not is put
+    there. Raises DamagedTable when a version was named that is not there, or the log cannot be read, TouchedTable when
+    it has features of Delta that this package does not know, NewerFormat when a later version of it must read it.
     """
     with readable(path):
         if version is not None and opened is None:  # if all is well it is opened once and not twice
@@ -102,6 +102,8 @@ def open_table(path: str, *, version: int | None = None, opened: OpenTables | No
                 as_named = OpenedTable(path, version=version)
                 _refuse_unknown(as_named, path)
                 return as_named
+        if version is not None and opened is not None and path in opened and opened[path].version() == version:
+            return opened[path]
         try:
             table = _newest(path, {} if opened is None else opened)
         except TableNotFoundError:

@@ -90,6 +90,7 @@ class LedgerOf(Generic[P, D]):
         self._plan_row, self._done_row = plan_row, done_row
         self._opened: OpenTables = {}
         self._last_read: tuple[int, LedgerRows[P, D]] | None = None
+        self._kept: dict[str, pa.Table] = {}  # rows of the newest increments, by file
 
     def rows(self) -> list[LedgerRow[P] | LedgerRow[D]]:
         """Every row, by increment, planned before done; [] when there is no table."""
@@ -301,7 +302,7 @@ class LedgerOf(Generic[P, D]):
         if self._last_read is not None and self._last_read[0] == table.version():
             return self._last_read[1]
         newest = highest(table, "increment") or 0
-        rows = self._read(table, newest - 1, newest)
+        rows = self._read(table, newest - 1, newest, keeps=True)
         if newest >= 2 and not rows.done:
             rows = self._read(table, 0, newest)
         pending = rows.pending()
@@ -321,9 +322,19 @@ class LedgerOf(Generic[P, D]):
             got = "none" if newest is None else f"increment {newest} as the newest"
             raise DamagedLedger(self.path, expected, got, how_to_restore(self.path, None))
 
-    def _read(self, table: DeltaTable, lowest: int, most: int) -> LedgerRows[P, D]:
-        """Rows of the increments ``[lowest, most]``, in order."""
-        columns = read_rows(self.path, live_files(table, ("increment", lowest, most)), LEDGER_SCHEMA)
+    def _read(self, table: DeltaTable, lowest: int, most: int, *, keeps: bool = False) -> LedgerRows[P, D]:
+        """Rows of the increments ``[lowest, most]``, in order. ``keeps``: each file is read once, since none is written
+        twice.
+        """
+        kept = self._kept if keeps else {}
+        files = live_files(table, ("increment", lowest, most))
+        parts = {
+            file.path: kept[file.path] if file.path in kept else read_rows(self.path, [file], LEDGER_SCHEMA)
+            for file in files
+        }
+        if keeps:
+            self._kept = parts
+        columns = pa.concat_tables([*parts.values(), LEDGER_SCHEMA.empty_table()])
         number = columns["increment"]
         asked = columns.filter(pc.and_(pc.greater_equal(number, lowest), pc.less_equal(number, most)))
         rows = LedgerRows[P, D]([], [])

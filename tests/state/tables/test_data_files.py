@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from kstreams_replay.state.errors import DamagedTable
 from kstreams_replay.state.tables.commit import commit_files
-from kstreams_replay.state.tables.data_files import read_files, table_digest
+from kstreams_replay.state.tables.data_files import OpenedTable, open_table, read_files, table_digest
 from kstreams_replay.state.tables.parquet_writer import write_task_file
 
 SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("key", pa.string())])
@@ -112,3 +112,11 @@ def test_other_readers_read_the_log_as_before(path):
 
     assert set(entry) <= {"add", "txn", "commitInfo"}
     assert len(DeltaTable(path).to_pyarrow_table()) == 15
+
+
+def test_the_log_of_a_table_that_is_open_at_the_version_asked_for_is_not_read_again(path, monkeypatch):
+    opened = {}
+    version = open_table(path, opened=opened).version()
+    monkeypatch.setattr(OpenedTable, "update_incremental", lambda table: pytest.fail("asked the store"))
+
+    assert len(read_files(path, version=version, opened=opened)) == 15

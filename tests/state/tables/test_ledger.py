@@ -46,6 +46,21 @@ def test_a_plan_is_pending_until_it_is_done(ledger):
     assert (ledger.pending(), ledger.last_done()) == (None, done)
 
 
+def test_a_runner_reads_each_file_of_its_ledger_once(ledger, monkeypatch):
+    run(ledger, 1)
+    asked = []
+
+    def counted(path, files, schema):
+        asked.extend(file.path for file in files)
+        return read_rows(path, files, schema)
+
+    monkeypatch.setattr("kstreams_replay.state.tables.ledger.read_rows", counted)
+    run(ledger, 2)
+
+    assert len(asked) == 2
+    assert len(set(asked)) == 2
+
+
 def test_rows_stand_by_increment_and_planned_before_done(ledger):
     run(ledger, 1, 2)
     ledger.plan(3, PlanRow(), written_at_ms=9_000)
