@@ -93,8 +93,9 @@ def open_table(path: str, *, version: int | None = None, opened: OpenTables | No
     """The table at ``version`` (None: newest). None when there is no table and no version was named.
 
     ``opened``: what is there is brought up to date unless it is at ``version``, which never changes; what is not is put
-    there. Raises DamagedTable when a version was named that is not there, or the log cannot be read, TouchedTable when
-    it has features of Delta that this package does not know, NewerFormat when a later version of it must read it.
+    there. Raises DamagedTable when a version was named that is not there, or the log cannot be read. Raises
+    TouchedTable when it has features of Delta that this package does not know, NewerFormat when a later version of this
+    package must read the table.
     """
     with readable(path):
         if version is not None and opened is None:  # if all is well it is opened once and not twice
