@@ -1,4 +1,5 @@
 """A process in which only what the base installation brings can be imported: run as a program, with code as argument.
+Names of packages after it: in which only these can be imported, and what they need.
 
 Rule: what is left is worked out from pyproject.toml and from what each package says it needs, not written down.
 """
@@ -29,11 +30,15 @@ def named(requirements: list[str], extras: frozenset[str] = frozenset()) -> Iter
             yield normal(re.match(r"[\w.-]+", requirement)[0])  # type: ignore[index]
 
 
-def base() -> set[str]:
-    """Distributions that an installation without extras brings."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+def base() -> list[str]:
+    """What an installation without extras asks for."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+
+
+def brought_by(requirements: list[str]) -> set[str]:
+    """Distributions that installing these brings."""
     found: set[str] = set()
-    unseen = [*named(project["dependencies"])]
+    unseen = [*named(requirements)]
     while unseen:
         name = unseen.pop()
         if name not in found:
@@ -59,9 +64,9 @@ class Hiding(MetaPathFinder):
         return PathFinder.find_distributions(*arguments)
 
 
-def hide_all_but_the_base() -> set[str]:
+def hide_all_but(requirements: list[str]) -> set[str]:
     """From now on; returns the names of the modules that cannot be imported."""
-    left = base() | {"kafka-streams-replay"}
+    left = brought_by(requirements) | {"kafka-streams-replay"}
     modules = {
         module for module, owners in packages_distributions().items() if not {normal(each) for each in owners} & left
     }
@@ -70,6 +75,6 @@ def hide_all_but_the_base() -> set[str]:
 
 
 if __name__ == "__main__":
-    hidden = hide_all_but_the_base()
+    hidden = hide_all_but(sys.argv[2:] or base())
     sys.path.insert(0, str(ROOT))
     exec(sys.argv[1], {"__name__": "__main__", "hidden": hidden})

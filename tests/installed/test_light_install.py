@@ -80,6 +80,33 @@ def test_the_base_tests_lands_runs_and_checks_and_what_it_lacks_is_named(tmp_pat
         assert f"pip install 'kafka-streams-replay[{extra}]' [replay errors MachineError]" in before
 
 
+TESTING = """
+import re
+
+assert {"numba", "llvmlite", "deltalake", "obstore", "arro3", "click", "rich"} <= hidden, hidden
+for page in pages:
+    names = {"__name__": "a_page"}
+    for block in re.findall(r"^```python$(.*?)^```", open(page).read(), re.M | re.S):
+        if "replay_definitions" not in block:
+            exec(block.replace("from topology import topology", ""), names)
+driver = names["TopologyTestDriver"](names["topology"])
+driver.pipe_values("lines", ["a b"] * 7_000)
+assert driver.read_outputs("counts")[-1].value == 7_000
+"""
+
+
+def test_a_topology_is_tested_with_the_few_packages_that_the_page_names():
+    readme, page = ROOT / "README.md", ROOT / "docs" / "testing-a-topology.md"
+    (packages,) = re.findall(r"^pip install .*constraints\.txt\" (.*) pytest$", page.read_text(), re.M)
+    done = subprocess.run(
+        [sys.executable, PROGRAM, f"pages = {[str(readme), str(page)]}\n{TESTING}", *packages.split()],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+        env={"PATH": "/usr/bin:/bin", "REPLAY_KERNELS": "interpreted"},
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("module", EXTRAS)
 def test_a_missing_package_of_an_extra_is_no_bug(module):
     error = ModuleNotFoundError(f"No module named {module!r}", name=module)
