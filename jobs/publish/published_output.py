@@ -5,7 +5,7 @@ windowed key without the window (Kafka's BuiltInPartitioner and WindowedStreamPa
 which Kafka's producer puts anywhere, stays with its task. A sink with a partitioner has chosen already.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -69,11 +69,11 @@ def _pairs(headers: list[dict[str, Any]] | None) -> Headers | None:
 
 @dataclass(frozen=True)
 class PublishedOutput(NamedOutput):
-    """The output ``name`` of ``topology``, which is published. ``serdes``: of key and value, without windows; None:
-    those of the topology. Raises as NamedOutput.
+    """The output ``name`` of ``topology``, which is published. ``serdes``: gives those of key and value, without
+    windows, once there are rows; None: those of the topology. Raises as NamedOutput.
     """
 
-    serdes: tuple[Serde, Serde] | None = None
+    serdes: Callable[[], tuple[Serde, Serde]] | None = None
     verb: ClassVar[str] = "publish"
 
     @property
@@ -110,12 +110,12 @@ class PublishedOutput(NamedOutput):
 
     def outgoing(self, rows: pa.Table, partitions: int) -> OutgoingRows:
         """Rows with the columns of ``schema`` as a topic of so many partitions gets them. Raises PublishError for a
-        record time that the client cannot send.
+        record time that the client cannot send, and as ``serdes``.
         """
-        key, value = self.serdes or (self.sink.shape.key, self.sink.shape.value)
         keys = _whole(rows, "key")
         own, times = _integers(rows, "partition").astype(np.int32), _integers(rows, "record_time_ms")
         self._refuse_times(rows, times)
+        key, value = self._written_serdes
         plain = key.encode(keys)
         encoded = plain
         if self.windows is not None:
@@ -127,6 +127,10 @@ class PublishedOutput(NamedOutput):
             self._partitions(own, plain, partitions), _binary(encoded),
             _binary(value.encode(_whole(rows, "value"))), times, _whole(rows, "headers"),
         )  # fmt: skip
+
+    @cached_property
+    def _written_serdes(self) -> tuple[Serde, Serde]:
+        return (self.sink.shape.key, self.sink.shape.value) if self.serdes is None else self.serdes()
 
     def _partitions(self, own: np.ndarray, keys: pa.Array, partitions: int) -> np.ndarray:
         if self._has_chosen:

@@ -1,8 +1,9 @@
 """Schema ids of a registry, in the place of those that the topology's serdes write.
 
-Owns the subject of a schema, which is Confluent's TopicNameStrategy: TOPIC-key or TOPIC-value. Rule: an id is found
-before anything is published, and a schema is the registered one where both have the same normal text; names of versions
-decide nothing.
+Owns the subject of a schema, which is Confluent's TopicNameStrategy: TOPIC-key or TOPIC-value. Rule: an id is looked up
+before the broker is asked, and a schema is registered when the first rows are to be sent, since what is refused before
+would leave it there. A schema is the registered one where both have the same normal text; names of versions decide
+nothing.
 """
 
 from collections.abc import Callable
@@ -39,15 +40,19 @@ class RegisteredSchemas:
             client = SchemaRegistryClient({"url": target.registry, **target.registry_options})
         self._client = client
 
-    def serdes(self, output: PublishedOutput) -> tuple[Serde, Serde]:
-        """Of key and value of the output, without windows. Raises as ``serde``."""
+    def serdes(self, output: PublishedOutput) -> Callable[[], tuple[Serde, Serde]]:
+        """What gives those of key and value of the output, without windows. Raises as ``serde``."""
         shape = output.sink.shape
-        return self.serde(shape.key, "key"), self.serde(shape.value, "value")
+        key, value = self.serde(shape.key, "key"), self.serde(shape.value, "value")
+        return lambda: (key(), value())
 
-    def serde(self, serde: Serde, part: str) -> Serde:
-        """``serde`` with the id that its schema has in the registry; one that writes no id as it is. ``part``: "key"
-        or "value". Raises ConfigError for a serde whose schema is not known whole, PublishError for a schema that the
-        subject does not have, or that the registry refuses, and PublishInterrupted where it does not answer.
+    def serde(self, serde: Serde, part: str) -> Callable[[], Serde]:
+        """What gives ``serde`` with the id that its schema has in the registry; one that writes no id as it is. The id
+        is looked up at once, and what the subject does not have is registered at the call. ``part``: "key" or "value".
+
+        Raises ConfigError for a serde whose schema is not known whole, PublishError for a schema that the subject does
+        not have, and PublishInterrupted where the registry does not answer. So does the call, and PublishError where
+        the registry refuses the schema.
         """
         codec, subject = serde.codec, f"{self._target.topic}-{part}"
         if isinstance(codec, ConfluentCodec | ConfluentRecordsCodec):
@@ -56,12 +61,15 @@ class RegisteredSchemas:
                 codec.name, "publish it without a registry: it writes the ids that the serde is given (write_id)",
             )  # fmt: skip
         if not isinstance(codec, ConfluentAvroCodec):
-            return serde
-        schema_id = self._looked_up(subject, codec.reader)
-        if schema_id is None:
-            schema_id = _NOT_YET if self._dry_run else self._registered(subject, codec.reader)
-        writers = {**dict(codec.writers), schema_id: codec.reader}
-        return Serde(replace(codec, writers=tuple(writers.items()), write_id=schema_id))
+            return lambda: serde
+        found = self._looked_up(subject, codec.reader)
+
+        def with_id() -> Serde:
+            schema_id = self._registered(subject, codec.reader) if found is None else found
+            writers = {**dict(codec.writers), schema_id: codec.reader}
+            return Serde(replace(codec, writers=tuple(writers.items()), write_id=schema_id))
+
+        return with_id
 
     def _looked_up(self, subject: str, text: str) -> int | None:
         """Id of the newest version of ``subject`` that is the schema ``text``; None: no version is."""
@@ -84,6 +92,8 @@ class RegisteredSchemas:
     def _registered(self, subject: str, text: str) -> int:
         from confluent_kafka.schema_registry import Schema
 
+        if self._dry_run:
+            return _NOT_YET
         schema_id = self._asked(self._client.register_schema, subject, Schema(text, "AVRO"))
         if schema_id is None:
             raise PublishError(f"subject {subject!r} of the registry", "an id for its schema", "none", "ask its owner")

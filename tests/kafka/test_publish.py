@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from examples.broker import Broker
 from kstreams_replay.jobs.branches.branches import fork
 from kstreams_replay.jobs.branches.promotion import promote
 from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.publish.kafka_target import KafkaTarget
+from kstreams_replay.jobs.publish.publishing import publish
 from kstreams_replay.jobs.topology import (
     Consumed,
     Materialized,
@@ -324,6 +326,30 @@ def one_row(warehouse) -> Warehouse:
 def test_there_must_be_a_topic(broker, topic, one_row):
     with pytest.raises(PublishError, match=r"expected a topic .*, got no such topic; create it"):
         published(broker, one_row, forwarded(), topic)
+
+
+@pytest.mark.nightly
+def test_a_schema_is_registered_with_the_first_rows(broker, topic, warehouse, monkeypatch):
+    """Not where the publication is refused: a schema stays in a registry."""
+    registry = SchemaRegistryClient.new_client({"url": "mock://"})
+    monkeypatch.setattr("confluent_kafka.schema_registry.SchemaRegistryClient", lambda settings: registry)
+    order = {"type": "record", "name": "Order", "fields": [{"name": "cents", "type": "long"}]}
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(Serde.string(), Serde.confluent_avro(order, write_id=7))).to("out")
+    topology = builder.build()
+    run(warehouse, topology, [LandedRecord(0, b"a", b"\0\0\0\0\x07\xf4\x03", 1)])
+    target = KafkaTarget(broker.bootstrap_servers, topic, registry="http://localhost:1", register_schemas=True)
+
+    with pytest.raises(PublishError, match="no such topic"):
+        publish(warehouse, topology, "out", pipeline="p", to=target)
+    assert registry.get_subjects() == []
+    broker.create_topic(topic)
+    publish(warehouse, topology, "out", pipeline="p", to=target)
+
+    (version,) = registry.get_versions(f"{topic}-value")
+    schema_id = registry.get_version(f"{topic}-value", version).schema_id
+    (record,) = seen(broker, topic)
+    assert record.value == b"\0" + schema_id.to_bytes(4, "big") + b"\xf4\x03"
 
 
 def test_a_topic_that_has_held_records_of_others_is_begun_only_where_its_readers_are_known(broker, topic, one_row):
