@@ -1,7 +1,7 @@
 """An application's state at a broker: what its group has committed, its changelogs, and its repartition topics.
 
 Owns the conversation with the broker (librdkafka), which writes nothing. Rule: a group that runs is refused, since its
-changelogs are ahead of its commits then. Of transactions only what is committed is read.
+changelogs are ahead of its commits then. Of transactions only what is committed is read, once none is open.
 """
 
 import re
@@ -19,13 +19,15 @@ from ...state.argument_types import checked_types
 from ...state.errors import BootstrapError
 from ...state.hidden_values import hide
 from ...state.kafka.committed_records import CommittedRecords, ReadFailedError, Records
-from ...state.kafka.connection import Connection, topic_state
+from ...state.kafka.connection import Connection, offsets, topic_state, wait_for_leaders
 from ...state.tables.warehouse import HEADERS
 from ..operators.base.changelogs import Changelog
 from .application_state import ApplicationState, CommittedPosition
 
 PATIENCE_S = 60.0
 """How long an answer may take."""
+OPEN_S = 60.0
+"""How long another's open transaction is waited for: the broker ends those of Kafka Streams after some 10 s."""
 BYTES_MAX = 2**31 - 1
 """Of the keys, and of the values, of a changelog's partition."""
 _POLL_S = 0.1
@@ -84,6 +86,7 @@ class ApplicationClient:
         for topic in between.values():
             known = positions.get(topic, {})
             begins |= {(topic, n): known.get(n, CommittedPosition(0)).offset for n in range(counts[topic])}
+        self._wait_until_decided({topic: counts[topic] for topic in (*logs.values(), *between.values())})
         read = self.read(begins)
         shown = {topic: name for name, topic in between.items()}
         return ApplicationState(
@@ -176,6 +179,30 @@ class ApplicationClient:
                     f"{BYTES_MAX:,} bytes of {name}s at most, as many as a column of Arrow takes",
                     f"{got:,}", "let the broker compact the topic, and give the command again",
                 )  # fmt: skip
+
+    def _wait_until_decided(self, counts: Mapping[str, int]) -> None:
+        """Until no transaction is open in topics of so many partitions: nobody reads what is behind one, and offsets
+        that were committed with it may be there before its records. Raises BootstrapError for one that does not end.
+        """
+        deadline = time.monotonic() + OPEN_S
+        for topic, count in counts.items():
+            while (open_at := self._open_transaction(topic, count)) is not None:
+                if time.monotonic() > deadline:
+                    next_step = "find it (kafka-transactions.sh find-hanging), abort it, and give the command again"
+                    raise BootstrapError(
+                        f"{self.place}, topic {topic!r}", "no transaction that is open",
+                        f"one at offset {open_at[1]} of partition {open_at[0]}, which has not ended", next_step,
+                    )  # fmt: skip
+                time.sleep(_POLL_S)
+
+    def _open_transaction(self, topic: str, count: int) -> tuple[int, int] | None:
+        """A partition, and the offset from which on its records are not decided."""
+        latest = self.connection.admin_kafka.OffsetSpec.latest()
+        with self.failing(f"ask for offsets of {topic}"):
+            wait_for_leaders(self.connection, topic, count)
+            stable = offsets(self.connection, topic, range(count), latest)
+            ends = offsets(self.connection, topic, range(count), latest, committed=False)
+        return next(((n, stable[n]) for n in range(count) if stable[n] < ends[n]), None)
 
     def _ranges(self, topic: str, begins: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         """Of each partition its first offset that is there, ``begins`` at least, and that behind its last one."""

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from examples.broker import Broker
+from kstreams_replay.jobs.bootstrap import kafka_application
 from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, CommittedPosition
 from kstreams_replay.jobs.bootstrap.kafka_application import KafkaApplication, read_application
 from kstreams_replay.jobs.bootstrap.kafka_hand_over import hand_over
@@ -84,6 +85,32 @@ def test_a_hand_over_refuses_a_group_that_runs(broker, sent):
             assert RUNS in str(refused.value)
 
     assert hand_over(state, application, {"counts": {}}).records == {"counts": 1}
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_a_transaction_that_is_open_in_a_changelog_is_waited_for(broker, sent, monkeypatch, is_committed):
+    """What is behind it would be missed, though the offsets of the group are behind it."""
+    application_id = f"open-{is_committed}"
+    application = KafkaApplication(broker.bootstrap_servers, application_id)
+    changelog = broker.create_topic(f"{application_id}-counts-changelog")
+    with running(broker, application_id, sent, commits=True):
+        pass
+    hanging, other = (broker.producer(transactional_id=f"{application_id}-{name}") for name in ("hanging", "other"))
+    for producer, key in ((hanging, b"hanging"), (other, b"other")):
+        producer.init_transactions(WAIT_S)
+        producer.begin_transaction()
+        producer.produce(changelog, b"1", key, 0, timestamp=5)
+        producer.flush(WAIT_S)
+    other.commit_transaction(WAIT_S)
+    monkeypatch.setattr(kafka_application, "OPEN_S", 0.0)
+
+    with pytest.raises(BootstrapError, match=r"'open-.*-changelog': expected no transaction .* got one at offset 0"):
+        read_application(application)
+    monkeypatch.undo()
+    (hanging.commit_transaction if is_committed else hanging.abort_transaction)(WAIT_S)
+
+    (log,) = read_application(application).changelogs["counts"]
+    assert log.key.to_pylist() == [b"hanging", b"other"][not is_committed :]
 
 
 def test_topics_of_an_application_whose_id_begins_alike_are_its_own(broker, sent):
