@@ -27,7 +27,8 @@ from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, Streams
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import BootstrapError, CodeChanged, ConfigError
 from kstreams_replay.state.tables.ledger import Ledger
-from kstreams_replay.state.tables.warehouse import Warehouse
+from kstreams_replay.state.tables.warehouse import HEADERS, Warehouse
+from tests.bootstrap import kept
 from tests.planted import LandedRecord, plant
 
 S = Serde.string()
@@ -166,6 +167,12 @@ def test_records_between_tasks_are_not_lost_with_their_repartition_topic(warehou
     with pytest.raises(CodeChanged, match="code that reads repartition topic values-repartition, whose records"):
         list(replay(warehouse, by_value(repartition="others"), pipeline="p", runner=LocalRunner()))
 
+    list(replay(warehouse, by_value(), pipeline="p", runner=LocalRunner()))  # the next step that it says
+    plant(warehouse, "clicks", [LandedRecord(0, b"a", b"z", 8)], partitions=1)
+    list(replay(warehouse, by_value(repartition="others"), pipeline="p", runner=LocalRunner()))
+    rows = read_changelog(warehouse, "p", "out").select(["key", "value"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [("y", 1), ("x", 1), ("z", 1)]
+
 
 def test_records_between_tasks_have_no_arrival(warehouse):
     state = replace(STATE, unread={"values-repartition": [log("values", (b"y", b"y", 6))]})
@@ -195,6 +202,25 @@ def test_a_fold_that_keeps_more_than_it_shows_is_refused(warehouse):
 
     with pytest.raises(ConfigError, match=r"store 'counts': .* folds that keep more than they show"):
         bootstrap(warehouse, builder.build(), STATE, pipeline="p")
+
+
+@pytest.mark.parametrize(
+    ("kept_headers", "rows"),
+    [({}, 1), ({"vh.old": b"\0" + long(-1)}, 1), ({"vh.old": b"\x12\x02\x0atrace\x02\x01" + long(3)}, None)],
+)
+def test_a_buffer_that_keeps_headers_of_its_values_is_refused(kept_headers, rows, warehouse):
+    """Bytes as Kafka Streams has logged them with dsl.store.format=HEADERS, of a click without and with one."""
+    context = long(3) + long(0) + struct.pack(">i", 6) + b"clicks" + struct.pack(">ii", 0, 0)
+    entry = context + struct.pack(">iii", -1, -1, 8) + long(1) + long(10_000)
+    headers = [{"key": name, "value": value} for name, value in {"v": b"\x03", **kept_headers}.items()]
+    buffer = replace(log("buffer-store", (b"ann" + long(0), entry, 3)), headers=pa.array([headers], HEADERS))
+    state = replace(STATE, changelogs={"counts": [log("counts")], "buffer-store": [buffer]})
+
+    if rows is None:
+        with pytest.raises(ConfigError, match=r"'buffer-store': .* got entries whose values have headers of"):
+            bootstrap(warehouse, kept.windows(), state, pipeline="p")
+    else:
+        assert bootstrap(warehouse, kept.windows(), state, pipeline="p").rows == {"counts": 0, "buffer-store": rows}
 
 
 def test_bytes_that_the_serde_cannot_read_are_refused_with_their_topic(warehouse):

@@ -2,7 +2,8 @@
 
 Owns the bytes of an entry. First is the record's context: time, offset, topic, partition, headers. Then come the values
 prior, old and new, each behind its length, and the buffer time. A length of -1 is null, and -2 of the old value says
-that it equals the prior one. The changelog's record has the version of this format as a header.
+that it equals the prior one. The changelog's record has the version of this format as a header. With
+dsl.store.format=HEADERS, from 4.4 on, others have headers and time of a value: a varint of 0 where it has no headers.
 """
 
 from typing import Any
@@ -15,6 +16,7 @@ from ....state.tables.warehouse import HEADERS
 from ..base.changelogs import Changelog, KeptStore, LeftState, unknown_changelog
 
 _VERSION, _OF_VALUE = "v", b"\x03"
+_OF_VALUES, _NO_HEADERS = ("vh.prior", "vh.old", "vh.new"), b"\0"
 _NULL, _AS_PRIOR = -1, -2
 _VALUES = ("prior", "old", "value")
 _CONTEXT = ("record_time_ms", "context_offset", "context_topic", "headers", "buffer_time_ms")
@@ -23,9 +25,11 @@ _CONTEXT = ("record_time_ms", "context_offset", "context_topic", "headers", "buf
 def restored_entries(left: LeftState, schema: pa.Schema) -> pa.Table:
     """Rows of ``schema``. Raises ConfigError for entries that another version of Kafka Streams has written."""
     last = left.log.last()
-    known = [{_VERSION: _OF_VALUE}.items() <= headers.items() for headers in _headers(last.headers, len(last))]
-    if not all(known):
+    versions = _headers(last.headers, len(last))
+    if not all({_VERSION: _OF_VALUE}.items() <= headers.items() for headers in versions):
         raise unknown_changelog(left.store, "entries in a format that is older than Kafka Streams 2.4")
+    if any(not headers.get(name, _NO_HEADERS).startswith(_NO_HEADERS) for headers in versions for name in _OF_VALUES):
+        raise unknown_changelog(left.store, "entries whose values have headers of their own (dsl.store.format=HEADERS)")
     entries = [_entry(value) for value in last.value.to_pylist()]
     columns: dict[str, Any] = {
         name: pa.array([entry[name] for entry in entries], schema.field(name).type)
