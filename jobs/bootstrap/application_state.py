@@ -11,6 +11,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...state.errors import BootstrapError
 from ...state.serdes.java_bytes import JavaBytes, int_bytes, long_bytes, sized
 from ...state.times import NO_TIMESTAMP_MS
 from ..operators.base.changelogs import Changelog
@@ -69,9 +70,20 @@ def _numbers(taken: JavaBytes) -> dict[str, int]:
 class ApplicationState:
     """``positions``: of topics that it reads, by partition, those of repartition topics without its id. ``changelogs``:
     by store, each partition. ``unread``: records of repartition topics that no task has taken, each partition.
+    ``topic_ids``: of topics that tasks read, and maybe of others, as far as they are known.
     """
 
     application_id: str
     positions: Mapping[str, Mapping[int, CommittedPosition]]
     changelogs: Mapping[str, Sequence[Changelog]]
     unread: Mapping[str, Sequence[Changelog]]
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+    def refuse_other_topics(self, ids: Mapping[str, str], place: str, next_step: str) -> None:
+        """Raises BootstrapError where a topic of ``ids`` has another id here: it was deleted and created again since,
+        so that offsets mean other records (KIP-516). ``place``: where those of ``ids`` are.
+        """
+        for topic, topic_id in ids.items():
+            if (own := self.topic_ids.get(topic, topic_id)) != topic_id:
+                got = f"another one of that name ({topic_id})"
+                raise BootstrapError(f"{place}, topic {topic!r}", f"the topic of id {own}", got, next_step)

@@ -214,6 +214,9 @@ class _Bootstrap:
         for topic in self.topology.source_topics():
             landed, positions = Landed.of(self.warehouse, topic), self.application.positions.get(topic, {})
             cut[topic] = dict(landed.ends)
+            if landed.topic_id is not None:
+                next_step = "land what is there now, into another warehouse"
+                self.application.refuse_other_topics({topic: landed.topic_id}, "what has landed", next_step)
             if topic in globals_:
                 continue
             for partition, end in landed.ends.items():

@@ -25,6 +25,7 @@ from ..history.committed_tables import done_row
 from ..operators.base.changelogs import Changelog, KeptStore
 from ..replay.increment_tables import placed, state_files
 from ..replay.landed_records import LandedRecords
+from ..tape.landed_topic import Landed
 from ..task.task import Task
 from ..topology.topology import SubTopology, Topology
 from .application_state import ApplicationState, CommittedPosition
@@ -80,7 +81,9 @@ class _Handed:
                     for name, log in zip(names, operator.logged(rows, kept), strict=True):
                         changelogs.setdefault(name, []).append(log)
         unread = {topic: [Changelog.empty(topic)] * count for topic, count in self._repartitions.items()}
-        return ApplicationState(application_id, self._positions(), changelogs, unread)
+        landed = (Landed.of(self.warehouse, topic) for topic in self.topology.source_topics())
+        ids = {each.topic: each.topic_id for each in landed if each.topic_id is not None}
+        return ApplicationState(application_id, self._positions(), changelogs, unread, ids)
 
     @cached_property
     def _repartitions(self) -> dict[str, int]:

@@ -19,7 +19,7 @@ from ...state.argument_types import checked_types
 from ...state.errors import BootstrapError
 from ...state.hidden_values import hide
 from ...state.kafka.committed_records import CommittedRecords, ReadFailedError, Records
-from ...state.kafka.connection import Connection, offsets, topic_state, wait_for_leaders
+from ...state.kafka.connection import Connection, as_java_says, offsets, topic_state, wait_for_leaders
 from ...state.tables.warehouse import HEADERS
 from ..operators.base.changelogs import Changelog
 from .application_state import ApplicationState, CommittedPosition
@@ -97,6 +97,7 @@ class ApplicationClient:
                 for name, topic in logs.items()
             },
             {name: [read[topic, n] for n in range(counts[topic])] for name, topic in between.items()},
+            self.topic_ids(set(counts) - set(own.values())),  # also without positions: they go with a topic
         )
 
     def own_topics(self, topics: Iterable[str]) -> dict[str, str]:
@@ -151,6 +152,15 @@ class ApplicationClient:
             return {
                 name: len(topic.partitions) for name, topic in self.admin.list_topics(timeout=PATIENCE_S).topics.items()
             }
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """Of topics that are there, Kafka's own left out."""
+        asked = sorted(topic for topic in topics if not topic.startswith("__"))
+        if not asked:
+            return {}
+        with self.failing("describe topics"):
+            described = self.connection.ask(self.admin.describe_topics, self.kafka.TopicCollection(asked))
+        return {topic.name: as_java_says(str(topic.topic_id)) for topic in described}
 
     def read(self, begins: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], Changelog]:
         """Committed records by topic and partition, from the offsets ``begins`` (-2: the first) up to their ends."""

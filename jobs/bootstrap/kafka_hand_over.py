@@ -104,6 +104,8 @@ class _HandOver:
                 got = f"{self.there.get(topic, 'no')} partitions"
                 next_step = "hand over to the broker from which it was landed"
                 raise BootstrapError(f"{client.place}, topic {topic!r}", f"{len(positions)} partitions", got, next_step)
+        ids = client.topic_ids(state.positions.keys() - self.repartitions.keys())
+        state.refuse_other_topics(ids, client.place, "hand over to the broker from which it was landed")
         # One that is there and empty: a hand-over that died made it, with as many partitions as it will have.
         for topic, wanted in self.wanted.items():
             if self.there.get(topic, wanted) != wanted:

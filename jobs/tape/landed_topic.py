@@ -28,6 +28,8 @@ class Landed:
     """Offsets of records before which production restarted, by partition."""
     is_complete: bool = False
     """Nothing more of it comes (jobs/landing/complete_topics.py)."""
+    topic_id: str | None = None
+    """Kafka's, of the topic of this name from which it was landed; None: it is not known."""
 
     @classmethod
     def of(cls, warehouse: Warehouse, topic: str, begin: Mapping[str, int] | None = None) -> "Landed":
@@ -52,7 +54,9 @@ class Landed:
         files = landed_files(warehouse, topic, last, within=("offset", first, UNBOUNDED), opened=opened)
         recorded = recorded_times(warehouse, topic, increment=last.increment)
         out, restarts = last.content.excluded or {}, last.content.restarts or {}
-        return cls(topic, path, files, ends, recorded, out, restarts, bool(last.content.complete))
+        source = last.content.source
+        topic_id = source.get("topic_id") if source.get("topic") == topic else None
+        return cls(topic, path, files, ends, recorded, out, restarts, bool(last.content.complete), topic_id)
 
     def arrival(self, recorded: Recorded) -> int:
         """Raises LandingError when a recorded time does not have it."""

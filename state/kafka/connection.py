@@ -119,7 +119,7 @@ def topic_state(connection: Connection, topic: str) -> TopicState:
         dict(zip(partitions, offsets(connection, topic, partitions, at), strict=True))
         for at in (spec.earliest(), spec.latest())
     )
-    return TopicState(_as_java_says(str(described.topic_id)), earliest, stable)
+    return TopicState(as_java_says(str(described.topic_id)), earliest, stable)
 
 
 def offsets(
@@ -146,6 +146,6 @@ def wait_for_leaders(connection: Connection, topic: str, partitions: int) -> Non
         time.sleep(_POLL_S)
 
 
-def _as_java_says(topic_id: str) -> str:
+def as_java_says(topic_id: str) -> str:
     """In the alphabet that is safe in addresses, which ledgers have."""
     return topic_id.rstrip("=").replace("+", "-").replace("/", "_")

@@ -14,9 +14,12 @@ from confluent_kafka import Consumer
 from examples.broker import Broker
 from kstreams_replay.jobs.bootstrap import kafka_application
 from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, CommittedPosition
+from kstreams_replay.jobs.bootstrap.bootstrapping import bootstrap
+from kstreams_replay.jobs.bootstrap.handing_over import state_of_pipeline
 from kstreams_replay.jobs.bootstrap.kafka_application import KafkaApplication, read_application
 from kstreams_replay.jobs.bootstrap.kafka_hand_over import hand_over
 from kstreams_replay.jobs.operators.base.changelogs import Changelog
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import BootstrapError
 from tests.bootstrap import kept
@@ -58,6 +61,20 @@ def sent(broker, topic) -> str:
     broker.create_topic(topic)
     Producing(broker, topic).send([b"x"], key=b"a")
     return topic
+
+
+def reading(topic: str) -> Topology:
+    builder = StreamsBuilder()
+    builder.stream(topic, Consumed(Serde.string(), Serde.string())).to("out")
+    return builder.build()
+
+
+def removed(broker: Broker, topic: str) -> None:
+    """Until nobody finds it."""
+    admin, deadline = broker.admin(), time.monotonic() + WAIT_S
+    admin.delete_topics([topic])[topic].result(30)
+    while topic in admin.list_topics(timeout=30).topics:
+        assert time.monotonic() < deadline, f"topic {topic} is still there"
 
 
 def test_a_bootstrap_refuses_a_group_that_runs(broker, sent, warehouse, capsys):
@@ -111,6 +128,35 @@ def test_a_transaction_that_is_open_in_a_changelog_is_waited_for(broker, sent, m
 
     (log,) = read_application(application).changelogs["counts"]
     assert log.key.to_pylist() == [b"hanging", b"other"][not is_committed :]
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_topic_that_was_made_again_is_another_one(broker, sent, warehouse, is_read):
+    """Whether or not the group has read the new one; with a topic its committed offsets go."""
+    application = KafkaApplication(broker.bootstrap_servers, f"again-{is_read}")
+    with running(broker, application.application_id, sent, commits=True):
+        pass
+    place = ["--warehouse", warehouse.root]
+    assert main(["land", sent, *place, "--kafka", broker.bootstrap_servers]) == 0
+    topology = reading(sent)
+    assert bootstrap(warehouse, topology, read_application(application), pipeline="p").rows == {}
+    given = state_of_pipeline(warehouse, topology, "p", application_id=f"new-{is_read}")
+    other = broker.create_topic(f"{sent}-other")
+    Producing(broker, other).send([b"x"], key=b"a")
+    with running(broker, application.application_id, other, commits=True):
+        removed(broker, sent)
+    broker.create_topic(sent)
+    if is_read:
+        Producing(broker, sent).send([b"x"], key=b"a")
+        with running(broker, application.application_id, sent, commits=True):
+            pass
+
+    for refused in (
+        lambda: bootstrap(warehouse, topology, read_application(application), pipeline="again"),
+        lambda: hand_over(given, KafkaApplication(broker.bootstrap_servers, f"new-{is_read}"), {}, dry_run=True),
+    ):
+        with pytest.raises(BootstrapError, match=f"topic '{sent}': expected the topic of id .*, got another one"):
+            refused()
 
 
 def test_topics_of_an_application_whose_id_begins_alike_are_its_own(broker, sent):
