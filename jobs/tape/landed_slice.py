@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...state.errors import LandingError
@@ -78,16 +79,16 @@ class Slice:
                     _IN_PLACE if any(file.in_place for file in self.files) else _AGAIN,
                 )  # fmt: skip
             last = int(offsets[-1])
-            if waiting and not _has_same_dictionary(waiting[-1], piece):
-                yield pa.concat_tables(waiting, promote_options="default")
+            if waiting and _has_dictionary(waiting[-1]) != _has_dictionary(piece):
+                yield concatenated(waiting)
                 waiting, size = [], 0
             waiting.append(piece)
             size += len(piece)
             if size >= records:
-                yield pa.concat_tables(waiting, promote_options="default")
+                yield concatenated(waiting)
                 waiting, size = [], 0
         if waiting:
-            yield pa.concat_tables(waiting, promote_options="default")
+            yield concatenated(waiting)
 
     def _read(
         self, columns: Sequence[str], records: int = 1 << 20, *, dictionary_keys: bool = False
@@ -224,7 +225,7 @@ def _read_file(
         parquet = opened.parquet()
         groups = [_row_groups(parquet, *offsets)]
         known = [name for name in columns if _is_there(parquet, groups[0], name)]
-        if dictionary_keys and has_dictionaries(parquet, "key", groups[0]):
+        if dictionary_keys and has_dictionaries(opened.metadata, "key", groups[0]):
             parquet = opened.parquet(read_dictionary=["key"])
             groups = [[group] for group in groups[0]]
         for part in groups:
@@ -233,14 +234,15 @@ def _read_file(
 
 def concatenated(tables: list[pa.Table]) -> pa.Table:
     """Rows of slices as one table; where keys are a dictionary in some and binary in others, they are in all what they
-    are in most rows.
+    are in most rows. Of dictionary keys the table has one dictionary.
     """
     kinds = {table.schema.field("key").type for table in tables}
     if len(kinds) > 1:
         words = sum(len(table) for table in tables if _has_dictionary(table))
         are_words = 2 * words > sum(len(table) for table in tables)
         tables = [_with_keys(table, as_dictionary=are_words) for table in tables]
-    return pa.concat_tables(tables, promote_options="default")
+    whole = pa.concat_tables(tables, promote_options="default")
+    return _with_one_dictionary(whole) if _has_dictionary(whole) else whole
 
 
 def in_tape_order(slices: Sequence[Slice], order: str) -> pa.Table | None:
@@ -296,13 +298,24 @@ def _has_values(leaf: pq.ColumnChunkMetaData) -> bool:
     return known is None or not known.has_null_count or known.null_count < leaf.num_values
 
 
-def _has_same_dictionary(one: pa.Table, other: pa.Table) -> bool:
-    """Whether keys of both tables, pieces of one slice, are plain or have the same dictionary."""
-    kinds = one.schema.field("key").type, other.schema.field("key").type
-    if kinds[0] != kinds[1] or not pa.types.is_dictionary(kinds[0]):
-        return bool(kinds[0] == kinds[1])
-    words, other_words = (table["key"].chunk(0).dictionary for table in (one, other))
-    return bool(words.equals(other_words))
+def _with_one_dictionary(table: pa.Table) -> pa.Table:
+    """``table`` with keys of one dictionary, in which a word may be twice: Arrow would look for those, which costs what
+    the dictionaries save. Whoever interns the keys gives both the same code.
+    """
+    chunks = table["key"].chunks
+    dictionaries: list[pa.Array] = []
+    indices: list[pa.Array] = []
+    words = 0
+    for chunk in chunks:
+        if not dictionaries or not chunk.dictionary.equals(dictionaries[-1]):
+            words += len(chunk.dictionary)
+            dictionaries.append(chunk.dictionary)
+        first = words - len(chunk.dictionary)
+        indices.append(pc.add(chunk.indices.cast(pa.int32()), pa.scalar(first, pa.int32())))
+    if len(dictionaries) < 2:
+        return table
+    keys = pa.DictionaryArray.from_arrays(pa.concat_arrays(indices), pa.concat_arrays(dictionaries), safe=False)
+    return table.set_column(table.column_names.index("key"), "key", keys)
 
 
 def _row_groups(parquet: pq.ParquetFile, begin: int, end: int) -> list[int]:

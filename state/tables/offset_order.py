@@ -25,9 +25,12 @@ _SORTED_ROWS = 1 << 23
 """So many rows are sorted together in memory."""
 _DENSE_SPAN = 2
 """Offsets are dense where they span at most so many times their number."""
-_DICTIONARY_ROWS, _DICTIONARY_KEY_BYTES = 1 << 17, 6
-"""Keys are read as dictionary arrays where row groups have so many rows, of no more bytes a key: then the file has them
-so, and a key is read and interned once. Else Arrow would make the dictionary, at four times the cost of plain keys.
+_DICTIONARY_ROWS = 1 << 13
+"""Keys of smaller row groups are read as they are."""
+_DICTIONARY_KEY_BYTES, _SMALL_GROUP_ROWS, _SMALL_GROUP_KEY_BYTES = 6, 1 << 17, 8
+"""Keys are read as dictionary arrays where a row group has no more bytes a key: then the file has them so, and a key is
+read and interned once. Else Arrow would make the dictionary, at four times the cost of plain keys. In a small row group
+no writer has given its dictionary up, which happens at 1 MiB.
 """
 
 
@@ -118,9 +121,8 @@ class _Reading:
         self._file: DataFile | None = None
         self._context: AbstractContextManager[OpenedFile] | None = None
         self._opened: OpenedFile | None = None
-        self._rows: pq.ParquetFile | InPlaceRows | None = None
-        self._rows_by_word: pq.ParquetFile | InPlaceRows | None = None
-        """With keys as dictionaries."""
+        self._rows: dict[bool, pq.ParquetFile | InPlaceRows] = {}
+        """Of the last file; True: with keys as dictionaries."""
 
     def __enter__(self) -> Self:
         return self
@@ -132,7 +134,7 @@ class _Reading:
 
     def pieces(self, file: DataFile, begin: int, end: int) -> list[_Piece]:
         """Row groups that may have offsets in ``[begin, end)``."""
-        rows, whole = self._open(file), (file.min_offset or 0, file.max_offset or 0)
+        rows, whole = self._open(file, may_have_words=True), (file.min_offset or 0, file.max_offset or 0)
         metadata, share = _parquet(rows).metadata, 1.0
         if isinstance(rows, InPlaceRows):
             # A row group counts the rows of all partitions and topics, so the share of the whole file is taken of it.
@@ -149,7 +151,7 @@ class _Reading:
 
     def rows(self, piece: _Piece, offsets: tuple[int, int] | None, *, is_alone: bool) -> pa.Table:
         """Rows of a row group, those of the ``offsets`` (None: all). ``is_alone``: they are sorted among no others."""
-        opened = self._open(piece.file, dictionary_keys=is_alone and self._dictionary_keys)
+        opened = self._open(piece.file, may_have_words=is_alone)
         names = [name for name in self._columns if _has(opened, name)]
         batches = list(opened.iter_batches(self._records, row_groups=[piece.group], columns=names))
         rows = pa.Table.from_batches(batches, None if batches else _schema(opened.schema_arrow, names))
@@ -157,40 +159,43 @@ class _Reading:
             return rows
         return rows.filter(pc.and_(pc.greater_equal(rows["offset"], offsets[0]), pc.less(rows["offset"], offsets[1])))
 
-    def _open(self, file: DataFile, *, dictionary_keys: bool = False) -> pq.ParquetFile | InPlaceRows:
-        """Its rows. A file that is read a second time, by dictionaries or without, is opened and checked once."""
-        if self._opened is None or self._rows is None or self._file is not file:
+    def _open(self, file: DataFile, *, may_have_words: bool) -> pq.ParquetFile | InPlaceRows:
+        """Its rows, with keys as dictionaries where they may and the file has them so. A file that is read a second
+        time, in the other way, is opened and checked once.
+        """
+        if self._opened is None or self._file is not file:
             self._close(None, None, None)
             self._context = open_file(self._path, file)
             self._opened, self._file = self._context.__enter__(), file
-            self._rows = self._opened.rows()
-        if not dictionary_keys or not has_dictionaries(_parquet(self._rows), _key(self._rows)):
-            return self._rows
-        if self._rows_by_word is None:
-            self._rows_by_word = self._opened.rows(dictionary_keys=True)
-        return self._rows_by_word
+            self._has_words = self._dictionary_keys and has_dictionaries(self._opened.metadata, _key(file))
+        by_word = self._has_words and may_have_words
+        if by_word not in self._rows:
+            self._rows[by_word] = self._opened.rows(dictionary_keys=by_word)
+        return self._rows[by_word]
 
     def _close(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         context, self._context, self._opened = self._context, None, None
-        self._rows = self._rows_by_word = None
+        self._rows = {}
         if context is not None:
             context.__exit__(kind, error, trace)
 
 
-def has_dictionaries(parquet: pq.ParquetFile, key: str | None, groups: Sequence[int] | None = None) -> bool:
+def has_dictionaries(metadata: pq.FileMetaData, key: str | None, groups: Sequence[int] | None = None) -> bool:
     """Whether the column ``key`` of all row ``groups`` (None: of the file) has many values and is in the file as a
     dictionary.
     """
     if key is None:
         return False
-    for number in range(parquet.metadata.num_row_groups) if groups is None else groups:
-        group = parquet.metadata.row_group(number)
+    for number in range(metadata.num_row_groups) if groups is None else groups:
+        group = metadata.row_group(number)
         leaf = leaf_of(group, key)
-        if leaf is None or group.num_rows < _DICTIONARY_ROWS:
+        if leaf is None or group.num_rows < _DICTIONARY_ROWS or "RLE_DICTIONARY" not in leaf.encodings:
             return False
-        if leaf.total_uncompressed_size > _DICTIONARY_KEY_BYTES * group.num_rows:
+        is_small = group.num_rows <= _SMALL_GROUP_ROWS
+        key_bytes = max(_DICTIONARY_KEY_BYTES, _SMALL_GROUP_KEY_BYTES if is_small else 0)
+        if leaf.total_uncompressed_size > key_bytes * group.num_rows:
             return False
     return True
 
@@ -199,8 +204,8 @@ def _parquet(rows: pq.ParquetFile | InPlaceRows) -> pq.ParquetFile:
     return rows.parquet if isinstance(rows, InPlaceRows) else rows
 
 
-def _key(rows: pq.ParquetFile | InPlaceRows) -> str | None:
-    return rows.how.columns.get("key") if isinstance(rows, InPlaceRows) else "key"
+def _key(file: DataFile) -> str | None:
+    return "key" if file.in_place is None else file.in_place.columns.get("key")
 
 
 def _has(rows: pq.ParquetFile | InPlaceRows, name: str) -> bool:

@@ -239,7 +239,7 @@ def test_steps_of_the_job_share_one_process(tmp_path):
             for name in ("max_records", "increments", "verify_increments", "max_runtime", "fresh_within")
         ),
         ({"max_records": -5}, "max_records: expected a whole number of 1 or more, got -5;"),
-        ({"max_records": "5"}, "max_records: expected a whole number of 1 or more, got '5';"),
+        ({"max_records": "5"}, "replay_definitions, max_records: expected int | None, got '5';"),
         ({"max_records": True}, "max_records: expected a whole number of 1 or more, got True;"),
     ],
 )

@@ -108,7 +108,7 @@ def test_what_is_larger_than_the_room_for_shared_reads_is_read_again_and_nothing
 
 # --- keys as a dictionary ----------------------------------------------------------------------------------------
 
-MANY = offset_order._DICTIONARY_ROWS
+MANY = 1 << 17
 
 
 def key_file(folder, keys, *, rows_a_group=1 << 20):
@@ -145,10 +145,12 @@ def kinds(chunks):
     [
         (lambda: users(random.Random(1).choices(range(100_000), k=8 * MANY)), 8 * MANY, True),  # 1.4 MB
         (lambda: users(range(2 * MANY)), 2 * MANY, False),
-        (lambda: users(n % 1_000 for n in range(2 * MANY)), MANY // 2, False),
+        (lambda: users(random.Random(1).choices(range(20_000), k=250_000)), 50_000, True),
+        (lambda: users(random.Random(1).choices(range(50_000), k=250_000)), 50_000, False),  # 32,000 of them
+        (lambda: users(n % 1_000 for n in range(2 * MANY)), 1 << 12, False),
         (lambda: [None] * MANY, MANY, True),
     ],
-    ids=["some come again", "all are different", "small row groups", "null"],
+    ids=["some come again", "all are different", "as streams append", "few come again", "tiny row groups", "null"],
 )
 def test_keys_are_a_dictionary_where_many_come_again_in_a_large_row_group(
     tmp_path, make_keys, rows_a_group, is_dictionary
@@ -167,12 +169,13 @@ def test_keys_are_a_dictionary_where_many_come_again_in_a_large_row_group(
 @pytest.mark.usefixtures("a_group_a_write")
 def test_a_chunk_has_keys_of_one_kind_and_one_dictionary(tmp_path):
     kept = [b"user-%d" % (n % 1_000) for n in range(MANY)]
-    other = [b"page-%d" % (n % 1_000) for n in range(MANY)]
+    other = [b"page-%d" % (n % 1_000) for n in range(MANY - 10)]
     parts = [key_file(tmp_path, [*kept, *kept[:10], *other], rows_a_group=MANY), key_file(tmp_path, kept[:10])]
     part = slice_of(str(tmp_path), [*parts[0].files], 0, 5, 2 * MANY)
 
     chunks = list(part.chunks(MANY, dictionary_keys=True))
 
+    assert kinds(chunks) == [True] * len(chunks)
     assert [chunk["key"].num_chunks for chunk in chunks] == [1] * len(chunks)
     assert concatenated(chunks)["offset"].to_pylist() == list(range(5, 2 * MANY))
     assert (
