@@ -83,15 +83,20 @@ class Login:
 
 @contextlib.contextmanager
 def running_broker(
-    directory: Path, java_options: Sequence[str] = QUICK, login: Login | None = None, version: str = KAFKA_VERSION
+    directory: Path,
+    java_options: Sequence[str] = QUICK,
+    login: Login | None = None,
+    version: str = KAFKA_VERSION,
+    *,
+    compacts: bool = True,
 ) -> Iterator[Broker]:
     """A fresh broker with everything in ``directory``; killed at the end, whatever happens. ``login``: of a second
-    listener. ``version``: of Kafka.
+    listener. ``version``: of Kafka. ``compacts``: False keeps all records of compacted topics.
     """
     classpath = os.pathsep.join(str(jar) for jar in resolve((f"{KAFKA_JAR}:{version}", *JARS[1:])))
     log, tries = directory / "broker.log", 3
     while True:
-        settings, port, secured_port = _write_settings(directory, login)
+        settings, port, secured_port = _write_settings(directory, login, compacts=compacts)
         with log.open("wb") as printed:
             command = ["kafka.tools.StorageTool", "format", "-g", "-t", _cluster_id(), "-c", str(settings)]
             subprocess.run([*_java(classpath, QUICK), *command], stdout=printed, stderr=printed, check=True)
@@ -148,7 +153,7 @@ def _free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def _write_settings(directory: Path, login: Login | None) -> tuple[Path, int, int]:
+def _write_settings(directory: Path, login: Login | None, *, compacts: bool) -> tuple[Path, int, int]:
     port, controller_port, secured_port = _free_ports(3)
     settings: dict[str, object] = {
         "process.roles": "broker,controller",
@@ -171,6 +176,7 @@ def _write_settings(directory: Path, login: Login | None) -> tuple[Path, int, in
         "group.initial.rebalance.delay.ms": 0,
         "num.network.threads": 1,
         "num.io.threads": 2,
+        "log.cleaner.enable": str(compacts).lower(),
         "log.cleaner.backoff.ms": 200,  # a compacted topic is cleaned while the test waits
         "log.cleaner.dedupe.buffer.size": 4_194_304,
         "log.message.timestamp.before.max.ms": 9_223_372_036_854_775_807,  # history is old

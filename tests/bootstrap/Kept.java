@@ -161,7 +161,7 @@ public class Kept {
         builder.addStateStore(Stores.windowStoreBuilder(
             Stores.persistentWindowStore("seen", Duration.ofSeconds(200), Duration.ofSeconds(10), false), S, L));
         builder.addStateStore(Stores.versionedKeyValueStoreBuilder(
-            Stores.persistentVersionedKeyValueStore("history", Duration.ofSeconds(300)), S, S));
+            Stores.persistentVersionedKeyValueStore("history", Duration.ofSeconds(100)), S, S));
         clicks(builder).process(Sums::new, "sums", "last", "seen", "history").to("out", Produced.with(S, S));
     }
 

@@ -182,10 +182,8 @@ def processor() -> Topology:
     builder.add_state_store(Stores.key_value_store_builder(Stores.persistent_key_value_store("sums"), S, L))
     builder.add_state_store(Stores.timestamped_key_value_store_builder(Stores.in_memory_key_value_store("last"), S, S))
     builder.add_state_store(Stores.window_store_builder(Stores.persistent_window_store("seen", "200s", "10s"), S, L))
-    # Longer than a life: an application that starts again leaves out what is older than the newest record that it has
-    # restored in one batch, and a batch is what one fetch brings.
     builder.add_state_store(
-        Stores.versioned_key_value_store_builder(Stores.persistent_versioned_key_value_store("history", "300s"), S, S)
+        Stores.versioned_key_value_store_builder(Stores.persistent_versioned_key_value_store("history", "100s"), S, S)
     )
     stores = ["sums", "last", "seen", "history"]
     builder.stream("clicks", TEXT).process(Sums, stores, returns_key=S, returns=S).to("out")
