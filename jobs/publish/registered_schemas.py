@@ -62,10 +62,10 @@ class RegisteredSchemas:
             )  # fmt: skip
         if not isinstance(codec, ConfluentAvroCodec):
             return lambda: serde
-        found = self._looked_up(subject, codec.reader)
+        known_id = self._looked_up(subject, codec.reader)
 
         def with_id() -> Serde:
-            schema_id = self._registered(subject, codec.reader) if found is None else found
+            schema_id = self._registered(subject, codec.reader) if known_id is None else known_id
             writers = {**dict(codec.writers), schema_id: codec.reader}
             return Serde(replace(codec, writers=tuple(writers.items()), write_id=schema_id))
 
