@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from ...state.tables.key_dictionaries import concatenated
 from ...state.times import known_times
-from .landed_slice import Slice, concatenated
+from .landed_slice import Slice
 
 _PIECE_ROWS = 1 << 19
 """Rows that are read at once: several chunks, since a chunk of two pieces is copied."""

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...state.errors import LandingError
 from ...state.tables.data_files import DataFile
 from ...state.tables.footer_seal import token_of
-from ...state.tables.offset_order import has_dictionaries, in_offset_order
+from ...state.tables.key_dictionaries import concatenated, has_dictionaries, has_dictionary
+from ...state.tables.offset_order import in_offset_order
 from ...state.tables.parquet_reader import open_file
 from ...state.times import LATEST_MS, NO_TIMESTAMP_MS, UNBOUNDED, known_times
 from ..kernels.partition_group import NO_MORE, merge_queues
@@ -79,7 +79,7 @@ class Slice:
                     _IN_PLACE if any(file.in_place for file in self.files) else _AGAIN,
                 )  # fmt: skip
             last = int(offsets[-1])
-            if waiting and _has_dictionary(waiting[-1]) != _has_dictionary(piece):
+            if waiting and has_dictionary(waiting[-1]) != has_dictionary(piece):
                 yield concatenated(waiting)
                 waiting, size = [], 0
             waiting.append(piece)
@@ -232,19 +232,6 @@ def _read_file(
             yield from parquet.iter_batches(records, row_groups=part, columns=known)
 
 
-def concatenated(tables: list[pa.Table]) -> pa.Table:
-    """Rows of slices as one table; where keys are a dictionary in some and binary in others, they are in all what they
-    are in most rows. Of dictionary keys the table has one dictionary.
-    """
-    kinds = {table.schema.field("key").type for table in tables}
-    if len(kinds) > 1:
-        words = sum(len(table) for table in tables if _has_dictionary(table))
-        are_words = 2 * words > sum(len(table) for table in tables)
-        tables = [_with_keys(table, as_dictionary=are_words) for table in tables]
-    whole = pa.concat_tables(tables, promote_options="default")
-    return _with_one_dictionary(whole) if _has_dictionary(whole) else whole
-
-
 def in_tape_order(slices: Sequence[Slice], order: str) -> pa.Table | None:
     """All records of ``slices``, one a partition, in the order in which a task that reads nothing else would take them;
     None when there are none.
@@ -271,17 +258,6 @@ def known(table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index("timestamp"), "timestamp", pa.array(in_bounds))
 
 
-def _has_dictionary(table: pa.Table) -> bool:
-    return bool(pa.types.is_dictionary(table.schema.field("key").type))
-
-
-def _with_keys(table: pa.Table, *, as_dictionary: bool) -> pa.Table:
-    if _has_dictionary(table) == as_dictionary:
-        return table
-    keys = table["key"].dictionary_encode() if as_dictionary else table["key"].cast(pa.binary())
-    return table.set_column(table.column_names.index("key"), "key", keys)
-
-
 def _is_there(parquet: pq.ParquetFile, groups: list[int], name: str) -> bool:
     """Whether a file has a column; ``headers`` only where ``groups`` have any, since a column of nulls takes half as
     long to read as keys do.
@@ -296,26 +272,6 @@ def _is_there(parquet: pq.ParquetFile, groups: list[int], name: str) -> bool:
 def _has_values(leaf: pq.ColumnChunkMetaData) -> bool:
     known = leaf.statistics
     return known is None or not known.has_null_count or known.null_count < leaf.num_values
-
-
-def _with_one_dictionary(table: pa.Table) -> pa.Table:
-    """``table`` with keys of one dictionary, in which a word may be twice: Arrow would look for those, which costs what
-    the dictionaries save. Whoever interns the keys gives both the same code.
-    """
-    chunks = table["key"].chunks
-    dictionaries: list[pa.Array] = []
-    indices: list[pa.Array] = []
-    words = 0
-    for chunk in chunks:
-        if not dictionaries or not chunk.dictionary.equals(dictionaries[-1]):
-            words += len(chunk.dictionary)
-            dictionaries.append(chunk.dictionary)
-        first = words - len(chunk.dictionary)
-        indices.append(pc.add(chunk.indices.cast(pa.int32()), pa.scalar(first, pa.int32())))
-    if len(dictionaries) < 2:
-        return table
-    keys = pa.DictionaryArray.from_arrays(pa.concat_arrays(indices), pa.concat_arrays(dictionaries), safe=False)
-    return table.set_column(table.column_names.index("key"), "key", keys)
 
 
 def _row_groups(parquet: pq.ParquetFile, begin: int, end: int) -> list[int]:

@@ -18,13 +18,14 @@ import pyarrow as pa
 
 from ...state.buffers import only_chunk
 from ...state.errors import LandingError
+from ...state.tables.key_dictionaries import concatenated
 from ...state.times import known_times
 from ..kernels.partition_group import NO_MORE, QueueOrder, merge_queues
 from .causal_order import LANDED
 from .extracted_slice import Extraction, extracted
 from .input_queues import PLACE_COLUMNS, Queue
 from .landed_reader import LandedRows
-from .landed_slice import Slice, concatenated
+from .landed_slice import Slice
 from .recorded_time_order import ADVANCE, BEFORE_ALL, advance_numbers, doubled, in_heap, parts, with_advances
 from .restarts import TaskRestart, WaitingRestarts
 from .source_progress import SourceClock

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from .in_place import InPlaceRows, bounds_of, leaf_of
+from .in_place import InPlaceRows, bounds_of
+from .key_dictionaries import concatenated, has_dictionaries
 from .parquet_reader import DataFile, OpenedFile, open_file
 
 T = TypeVar("T")
@@ -25,13 +26,6 @@ _SORTED_ROWS = 1 << 23
 """So many rows are sorted together in memory."""
 _DENSE_SPAN = 2
 """Offsets are dense where they span at most so many times their number."""
-_DICTIONARY_ROWS = 1 << 13
-"""Keys of smaller row groups are read as they are."""
-_DICTIONARY_KEY_BYTES, _SMALL_GROUP_ROWS, _SMALL_GROUP_KEY_BYTES = 6, 1 << 17, 8
-"""Keys are read as dictionary arrays where a row group has no more bytes a key: then the file has them so, and a key is
-read and interned once. Else Arrow would make the dictionary, at four times the cost of plain keys. In a small row group
-no writer has given its dictionary up, which happens at 1 MiB.
-"""
 
 
 class _Piece(NamedTuple):
@@ -55,33 +49,37 @@ def in_offset_order(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of ``files`` of the table at ``path``, one partition's, of the ``offsets`` `[from, to)`, in batches of at
     most ``records`` with the ``columns`` that the files have. The order is that of the offsets. ``dictionary_keys``:
-    keys may be a dictionary array, where the file has them so and its rows need not be sorted among others'.
+    keys may be a dictionary array, where the file has them so.
     """
     with _Reading(path, columns, records, dictionary_keys=dictionary_keys) as reading:
         pieces = [piece for file in files for piece in reading.pieces(file, *offsets)]
         pieces.sort(key=lambda piece: (piece.least, piece.most, piece.file.path, piece.group))
         for together in overlapping(pieces, lambda piece: (piece.least, piece.most)):
             for rows in _passes(reading, together):
-                yield from rows.to_batches(max_chunksize=records)
+                yield from _sorted(rows, records)
 
 
 def _passes(reading: "_Reading", pieces: Sequence[_Piece]) -> Iterator[pa.Table]:
-    """Rows of ``pieces``, whose offsets overlap, sorted: a table a pass."""
+    """Rows of ``pieces``, whose offsets overlap: a table a pass, each of higher offsets."""
     passes = max(1, -(-sum(piece.rows for piece in pieces) // _SORTED_ROWS))
     first, end = pieces[0].least, max(piece.most for piece in pieces) + 1
     cuts = [first + (end - first) * n // passes for n in range(passes + 1)]  # no float: offsets may be beyond 2**53
     for begin, to in itertools.pairwise(cuts):
         own = [piece for piece in pieces if piece.least < to and begin <= piece.most]
-        tables = [reading.rows(piece, (begin, to) if passes > 1 else None, is_alone=len(pieces) == 1) for piece in own]
+        tables = [reading.rows(piece, (begin, to) if passes > 1 else None) for piece in own]
         if tables:
-            yield _sorted(pa.concat_tables(tables, promote_options="default"))
+            yield concatenated(tables)
 
 
-def _sorted(rows: pa.Table) -> pa.Table:
+def _sorted(rows: pa.Table, records: int) -> Iterator[pa.RecordBatch]:
+    """Batches of at most ``records``. Each is taken when it is asked for, so all rows are never in memory twice."""
     offsets = rows["offset"].to_numpy()
     if not (np.diff(offsets) <= 0).any():
-        return rows
-    return rows.combine_chunks().take(pa.array(_order_of(offsets)))
+        yield from rows.to_batches(max_chunksize=records)
+        return
+    rows, order = rows.combine_chunks(), _order_of(offsets)
+    for first in range(0, len(order), records):
+        yield from rows.take(pa.array(order[first : first + records])).to_batches()
 
 
 def _order_of(offsets: np.ndarray) -> np.ndarray:
@@ -120,9 +118,8 @@ class _Reading:
         self._path, self._columns, self._records, self._dictionary_keys = path, columns, records, dictionary_keys
         self._file: DataFile | None = None
         self._context: AbstractContextManager[OpenedFile] | None = None
-        self._opened: OpenedFile | None = None
-        self._rows: dict[bool, pq.ParquetFile | InPlaceRows] = {}
-        """Of the last file; True: with keys as dictionaries."""
+        self._rows: pq.ParquetFile | InPlaceRows | None = None
+        """Of the last file."""
 
     def __enter__(self) -> Self:
         return self
@@ -134,7 +131,7 @@ class _Reading:
 
     def pieces(self, file: DataFile, begin: int, end: int) -> list[_Piece]:
         """Row groups that may have offsets in ``[begin, end)``."""
-        rows, whole = self._open(file, may_have_words=True), (file.min_offset or 0, file.max_offset or 0)
+        rows, whole = self._open(file), (file.min_offset or 0, file.max_offset or 0)
         metadata, share = _parquet(rows).metadata, 1.0
         if isinstance(rows, InPlaceRows):
             # A row group counts the rows of all partitions and topics, so the share of the whole file is taken of it.
@@ -149,9 +146,9 @@ class _Reading:
                 pieces.append(_Piece(max(least, whole[0]), min(most, whole[1]), size, file, number))
         return pieces
 
-    def rows(self, piece: _Piece, offsets: tuple[int, int] | None, *, is_alone: bool) -> pa.Table:
-        """Rows of a row group, those of the ``offsets`` (None: all). ``is_alone``: they are sorted among no others."""
-        opened = self._open(piece.file, may_have_words=is_alone)
+    def rows(self, piece: _Piece, offsets: tuple[int, int] | None) -> pa.Table:
+        """Rows of a row group, those of the ``offsets`` (None: all)."""
+        opened = self._open(piece.file)
         names = [name for name in self._columns if _has(opened, name)]
         batches = list(opened.iter_batches(self._records, row_groups=[piece.group], columns=names))
         rows = pa.Table.from_batches(batches, None if batches else _schema(opened.schema_arrow, names))
@@ -159,45 +156,22 @@ class _Reading:
             return rows
         return rows.filter(pc.and_(pc.greater_equal(rows["offset"], offsets[0]), pc.less(rows["offset"], offsets[1])))
 
-    def _open(self, file: DataFile, *, may_have_words: bool) -> pq.ParquetFile | InPlaceRows:
-        """Its rows, with keys as dictionaries where they may and the file has them so. A file that is read a second
-        time, in the other way, is opened and checked once.
-        """
-        if self._opened is None or self._file is not file:
+    def _open(self, file: DataFile) -> pq.ParquetFile | InPlaceRows:
+        """Its rows, with keys as dictionaries where they may and the file has them so."""
+        if self._rows is None or self._file is not file:
             self._close(None, None, None)
             self._context = open_file(self._path, file)
-            self._opened, self._file = self._context.__enter__(), file
-            self._has_words = self._dictionary_keys and has_dictionaries(self._opened.metadata, _key(file))
-        by_word = self._has_words and may_have_words
-        if by_word not in self._rows:
-            self._rows[by_word] = self._opened.rows(dictionary_keys=by_word)
-        return self._rows[by_word]
+            opened, self._file = self._context.__enter__(), file
+            has_words = self._dictionary_keys and has_dictionaries(opened.metadata, _key(file))
+            self._rows = opened.rows(dictionary_keys=has_words)
+        return self._rows
 
     def _close(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        context, self._context, self._opened = self._context, None, None
-        self._rows = {}
+        context, self._context, self._rows = self._context, None, None
         if context is not None:
             context.__exit__(kind, error, trace)
-
-
-def has_dictionaries(metadata: pq.FileMetaData, key: str | None, groups: Sequence[int] | None = None) -> bool:
-    """Whether the column ``key`` of all row ``groups`` (None: of the file) has many values and is in the file as a
-    dictionary.
-    """
-    if key is None:
-        return False
-    for number in range(metadata.num_row_groups) if groups is None else groups:
-        group = metadata.row_group(number)
-        leaf = leaf_of(group, key)
-        if leaf is None or group.num_rows < _DICTIONARY_ROWS or "RLE_DICTIONARY" not in leaf.encodings:
-            return False
-        is_small = group.num_rows <= _SMALL_GROUP_ROWS
-        key_bytes = max(_DICTIONARY_KEY_BYTES, _SMALL_GROUP_KEY_BYTES if is_small else 0)
-        if leaf.total_uncompressed_size > key_bytes * group.num_rows:
-            return False
-    return True
 
 
 def _parquet(rows: pq.ParquetFile | InPlaceRows) -> pq.ParquetFile:

@@ -16,7 +16,7 @@ from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_
 from kstreams_replay.jobs.landing.recorded_time import record_idle
 from kstreams_replay.jobs.tape.landed_topic import Landed
 from kstreams_replay.state.errors import ConfigError, DamagedFile, LandingError
-from kstreams_replay.state.tables import offset_order
+from kstreams_replay.state.tables import key_dictionaries, offset_order
 from kstreams_replay.state.tables.branch_files import landed_files
 from kstreams_replay.state.tables.data_files import read_files, read_rows
 from kstreams_replay.state.tables.ledger import LandingLedger
@@ -249,18 +249,22 @@ def test_rows_without_a_time_are_refused(warehouse, lake):
 
 
 def test_keys_of_a_dictionary_are_read_as_such(warehouse, lake, monkeypatch):
-    monkeypatch.setattr(offset_order, "_DICTIONARY_ROWS", 1)
-    monkeypatch.setattr(offset_order, "_DICTIONARY_KEY_BYTES", 1_000)
+    monkeypatch.setattr(key_dictionaries, "_DICTIONARY_ROWS", 1)
+    monkeypatch.setattr(key_dictionaries, "_KEY_BYTES", 1_000)
     table = spark_rows(row for row in rows(0, 40) if row.partition == 0)
     write_deltalake(str(lake / "bytes"), table)
     write_deltalake(str(lake / "text"), table.set_column(0, "key", table["key"].cast(pa.string())))
+    for rest in (0, 1):  # two files, whose offsets are sorted together
+        own = pa.array([(row // 2) % 2 == rest for row in range(len(table))])
+        write_deltalake(str(lake / "clustered"), table.filter(own), mode="append")
 
-    for name in ("bytes", "text"):
+    for name in ("bytes", "text", "clustered"):
         of = Warehouse(f"{warehouse.root}-{name}")
         land(of, lake / name, in_place=True)
         landed = Landed.of(of, "clicks")
         (chunk,) = landed.slice("0", 0, landed.ends["0"]).chunks(100, dictionary_keys=True)
         assert pa.types.is_dictionary(chunk["key"].type)
+        assert chunk["key"].num_chunks == 1
         assert read(of) == in_order(row for row in rows(0, 40) if row.partition == 0)
 
 

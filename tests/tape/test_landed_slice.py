@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from kstreams_replay.jobs.tape import landed_slice
-from kstreams_replay.jobs.tape.landed_slice import Slice, concatenated, slice_of
+from kstreams_replay.jobs.tape.landed_slice import Slice, slice_of
 from kstreams_replay.jobs.tape.shared_reads import sharing_reads
-from kstreams_replay.state.tables import offset_order, parquet_writer
+from kstreams_replay.state.tables import key_dictionaries, parquet_writer
 from kstreams_replay.state.tables.data_files import read_files
+from kstreams_replay.state.tables.key_dictionaries import concatenated
 from kstreams_replay.state.tables.parquet_writer import TaskFile
 from kstreams_replay.state.tables.warehouse import HEADERS, Warehouse
 from tests.laws.pipelines import PIPELINES, drive
@@ -234,9 +235,9 @@ def test_headers_are_read_where_a_record_of_the_file_has_some(tmp_path, headers,
 def test_a_replay_does_not_depend_on_how_keys_are_read(name, tmp_path, monkeypatch):
     pipeline = PIPELINES[name]
     warehouses = []
-    for rows, key_bytes in ((offset_order._DICTIONARY_ROWS, offset_order._DICTIONARY_KEY_BYTES), (1, 1 << 20)):
-        monkeypatch.setattr(offset_order, "_DICTIONARY_ROWS", rows)
-        monkeypatch.setattr(offset_order, "_DICTIONARY_KEY_BYTES", key_bytes)
+    for rows, key_bytes in ((key_dictionaries._DICTIONARY_ROWS, key_dictionaries._KEY_BYTES), (1, 1 << 20)):
+        monkeypatch.setattr(key_dictionaries, "_DICTIONARY_ROWS", rows)
+        monkeypatch.setattr(key_dictionaries, "_KEY_BYTES", key_bytes)
         warehouses.append(Warehouse(str(tmp_path / str(rows))))
         for topic, records in pipeline.tapes(1, 80).items():
             plant(warehouses[-1], topic, records, partitions=pipeline.partitions)
