@@ -158,21 +158,21 @@ class WriteTask:
         """Rows that land, of one partition, piece by piece in their order; none is empty."""
         is_whole = self.order is not None and not self.order.streams
         for held in _flushes(self._blocks(letters), None if is_whole else FILE_BYTES):
-            partition = np.concatenate([records.partition for _, records in held])
-            ranges: list[tuple[int, np.ndarray]]
-            if self.order is not None and self.order.ranges is not None:
-                masks = [list(self.order.masks(records)) for _, records in held]
-                ranges = [
-                    (p, np.concatenate([of[number] for of in masks]))
-                    for number, (p, _, _) in enumerate(self.order.ranges)
-                ]
-            else:
-                ranges = [(p, partition == p) for p in np.unique(partition).tolist()]
-            table = _table(held)
-            for p, mask in ranges:
-                settled = self._settle(p, table if mask.all() else table.filter(pa.array(mask)))
+            for p, masks in self._masks([records for _, records in held]):
+                own = [(number, _those(records, mask)) for (number, records), mask in zip(held, masks, strict=True)]
+                settled = self._settle(p, _table([each for each in own if len(each[1].partition)] or own[:1]))
                 if len(settled.rows) or settled.landed or settled.changed:
                     yield p, settled
+
+    def _masks(self, blocks: Sequence[FileRecords]) -> Iterator[tuple[int, list[np.ndarray]]]:
+        """(a partition, which of its records in each block go together)."""
+        if self.order is not None and self.order.ranges is not None:
+            of_blocks = [list(self.order.masks(records)) for records in blocks]
+            for number, (p, _, _) in enumerate(self.order.ranges):
+                yield p, [masks[number] for masks in of_blocks]
+        else:
+            for p in np.unique(np.concatenate([records.partition for records in blocks])).tolist():
+                yield p, [records.partition == p for records in blocks]
 
     def _settle(self, p: int, rows: pa.Table) -> Settled:
         if self.order is None:
@@ -232,6 +232,10 @@ def _flushes(blocks: Iterator[tuple[int, FileRecords]], most: int | None) -> Ite
             held, size = [], 0
     if held:
         yield held
+
+
+def _those(records: FileRecords, mask: np.ndarray) -> FileRecords:
+    return records if mask.all() else records.filter(mask)
 
 
 def _table(held: Sequence[tuple[int, FileRecords]]) -> pa.Table:
