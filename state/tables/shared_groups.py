@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-HELD_BYTES = 256 << 20
+HELD_BYTES = 512 << 20
 """Of a process, in memory."""
 
 

@@ -7,8 +7,8 @@ digest was taken. What is not kept is read again, and so is what another process
 from .records import FileRecords
 from .streams import FileSlice
 
-KEPT_BYTES = 256 << 20
-"""Of records in memory: some millions of small ones, about as much as the flushes of the second pass take."""
+KEPT_BYTES = 512 << 20
+"""Of records in memory: some ten million small ones."""
 
 
 class KeptRecords:
