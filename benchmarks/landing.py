@@ -34,7 +34,7 @@ from kstreams_replay.state.serdes import Serde
 from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.warehouse import Warehouse
 
-from .lake_tables import REGISTERING, from_lake
+from .lake_tables import BRONZE, CLUSTERED, IN_PLACE, REGISTERING, REPLAYED, from_lake
 from .measuring import Stopwatch
 from .peers.kafka import BROKER_JAVA, load, typed_rows
 from .typed_data import RECORDS, prepare
@@ -119,14 +119,22 @@ def write_file(kind: str, rows: pl.DataFrame, path: Path) -> None:
 
 
 def lake_text(records: int, figures: dict[str, dict[str, list[float]]]) -> str:
-    """The figures of ``--lake`` as a Markdown table."""
-    lines = ["| a table of a lake, one thread | records/CPU-s, median of later runs (least to most) |", "|---|---|"]
-    for name, clock in figures.items():
+    """The figures of ``--lake`` as a Markdown table; spreads are of the later runs, ratios of the runs of one round."""
+    spent = {name: clock["cpu_seconds"][1:] for name, clock in figures.items()}
+    lines = [
+        "| a table of a lake, one thread | records/CPU-s, median (least to most) | round by round |",
+        "|---|---|---|",
+    ]
+    for name, seconds in spent.items():
         if name == REGISTERING:
-            lines.append(f"| {name} | {_spread(clock['seconds'][1:], '.2f')} s |")
+            lines.append(f"| {name} | {_spread(figures[name]['seconds'][1:], '.2f')} s |  |")
             continue
-        rates = [records / seconds for seconds in clock["cpu_seconds"][1:]]
-        lines.append(f"| {name} | {_spread(rates, ',.0f')} |")
+        ratio = ""
+        if name == f"{IN_PLACE}{CLUSTERED}":
+            ratio = f"{_spread(_ratios(spent[IN_PLACE + BRONZE], seconds), '.2f')} times the time of bronze"
+        elif name.startswith(IN_PLACE):
+            ratio = f"{_spread(_ratios(seconds, spent[REPLAYED]), '.2f')} of our landed topic's speed"
+        lines.append(f"| {name} | {_spread([records / each for each in seconds], ',.0f')} | {ratio} |")
     return "\n".join(lines)
 
 

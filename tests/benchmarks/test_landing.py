@@ -40,7 +40,11 @@ def test_every_figure_of_a_table_of_a_lake_comes_out(tmp_path, monkeypatch):
         assert [len(clock[of]) for of in ("seconds", "cpu_seconds")] == [1 + RUNS] * 2, name
         assert min(clock["seconds"]) > 0, name
     second = {"seconds": [9.0, 1.0], "cpu_seconds": [9.0, 1.0]}  # small works may take less than a tick of the clock
+    speed = "20,000 (20,000 to 20,000)"
+    of_ours = "1.00 (1.00 to 1.00) of our landed topic's speed"
+    rounds = ["", of_ours, "1.00 (1.00 to 1.00) times the time of bronze", of_ours]
     assert lake_text(RECORDS, dict.fromkeys(found, second)).splitlines()[2:] == [
-        *(f"| {name} | 20,000 (20,000 to 20,000) |" for name in list(found)[:-1]),
-        f"| {lake_tables.REGISTERING} | 1.00 (1.00 to 1.00) s |",
+        *(f"| {name} | {speed} |  |" for name in list(found)[:4]),
+        *(f"| {name} | {speed} | {ratio} |" for name, ratio in zip(replayed, rounds, strict=True)),
+        f"| {lake_tables.REGISTERING} | 1.00 (1.00 to 1.00) s |  |",
     ]
