@@ -74,11 +74,11 @@ def __getattr__(name: str) -> Any:
 
 
 def _loads(name: str) -> bool:
-    """Whether a name of the face can be loaded: False if it needs an extra that is not installed."""
+    """Whether a name of the face can be loaded: False if it needs a package that is not installed."""
     try:
         __getattr__(name)
     except ModuleNotFoundError as error:
-        if error.name not in extras.EXTRAS:
+        if (error.name or __name__).partition(".")[0] == __name__:
             raise
         return False
     return True

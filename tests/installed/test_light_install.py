@@ -84,6 +84,9 @@ TESTING = """
 import re
 
 assert {"numba", "llvmlite", "deltalake", "obstore", "arro3", "click", "rich"} <= hidden, hidden
+face = {}
+exec("from kstreams_replay import *", face)
+assert "StreamsBuilder" in face and "TopologyTestDriver" in face and "land_files" not in face, sorted(face)
 for page in pages:
     names = {"__name__": "a_page"}
     for block in re.findall(r"^```python$(.*?)^```", open(page).read(), re.M | re.S):
