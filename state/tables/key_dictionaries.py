@@ -54,6 +54,14 @@ def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
     return _with_one_dictionary(whole) if has_dictionary(whole) else whole
 
 
+def without_idle_words(table: pa.Table) -> pa.Table:
+    """``table``, with plain keys where a dictionary has more words than the table has rows: of a large row group, a
+    slice may have few.
+    """
+    words = max((len(chunk.dictionary) for chunk in table["key"].chunks), default=0) if has_dictionary(table) else 0
+    return _with_keys(table, as_dictionary=False) if words > len(table) else table
+
+
 def _with_keys(table: pa.Table, *, as_dictionary: bool) -> pa.Table:
     if has_dictionary(table) == as_dictionary or "key" not in table.column_names:
         return table

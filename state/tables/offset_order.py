@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .in_place import InPlaceRows, bounds_of
-from .key_dictionaries import concatenated, has_dictionaries
+from .key_dictionaries import concatenated, has_dictionaries, without_idle_words
 from .parquet_reader import DataFile, OpenedFile, open_file
 
 T = TypeVar("T")
@@ -152,9 +152,10 @@ class _Reading:
         names = [name for name in self._columns if _has(opened, name)]
         batches = list(opened.iter_batches(self._records, row_groups=[piece.group], columns=names))
         rows = pa.Table.from_batches(batches, None if batches else _schema(opened.schema_arrow, names))
-        if offsets is None:
-            return rows
-        return rows.filter(pc.and_(pc.greater_equal(rows["offset"], offsets[0]), pc.less(rows["offset"], offsets[1])))
+        if offsets is not None:
+            begin, end = offsets
+            rows = rows.filter(pc.and_(pc.greater_equal(rows["offset"], begin), pc.less(rows["offset"], end)))
+        return without_idle_words(rows)
 
     def _open(self, file: DataFile) -> pq.ParquetFile | InPlaceRows:
         """Its rows, with keys as dictionaries where they may and the file has them so."""

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kstreams_replay.state.tables.key_dictionaries import concatenated
+from kstreams_replay.state.tables.key_dictionaries import concatenated, without_idle_words
 
 
 def test_a_row_group_whose_writer_gave_its_dictionary_up_has_each_word_once(tmp_path):
@@ -32,3 +32,15 @@ def test_words_of_one_dictionary_do_not_name_those_of_another():
 
     assert whole.num_chunks == 1
     assert whole.cast(pa.binary()).to_pylist() == [b"a", b"b", b"b", b"a", b"b", b"a", b"c", b"c", None]
+
+
+def test_a_dictionary_that_has_more_words_than_there_are_rows_is_left():
+    whole = pa.table({"key": pa.array([b"a", b"b", b"c", None, b"a"]).dictionary_encode()})
+
+    for table, is_left in ((whole, False), (whole.slice(1, 3), False), (whole.slice(2, 2), True), (whole[:0], True)):
+        got = without_idle_words(table)["key"]
+        assert pa.types.is_dictionary(got.type) is not is_left
+        assert got.to_pylist() == table["key"].to_pylist()
+    plain = pa.table({"key": pa.array([b"a"])})
+    assert without_idle_words(plain) is plain
+    assert without_idle_words(plain.select([])).column_names == []
