@@ -66,14 +66,10 @@ class Alignment:
 
 def align(ours: Side, theirs: Side, *, ignores_time: bool = False, ignores_order: bool = False) -> Alignment:
     """Every row of both sides. ``ignores_time``: times are not compared; ``ignores_order``: nor is the order."""
-    alignment = Alignment(
-        np.full(len(ours), -1), np.full(len(theirs), -1),
-        np.full(len(ours), RowVerdict.MISSING, np.int8), np.full(len(theirs), RowVerdict.EXTRA, np.int8),
-    )  # fmt: skip
     time = () if ignores_time else ("time",)
     # Where little differs, this spares most of the sorting. Pairs are the same without it: a head that is equal has as
     # many of each row on both sides, and the k-th goes with the k-th.
-    _pair_head(alignment, ours, theirs, ("target", "identity", "value", *time))
+    alignment = _with_head(ours, theirs, _equal_head(ours, theirs, ("target", "identity", "value", *time)))
     steps: list[tuple[tuple[str, ...], RowVerdict]] = [
         (("target", "identity", "value", *time), RowVerdict.EQUAL),
         (("target", "identity", "time"), RowVerdict.OTHER_VALUE),
@@ -96,15 +92,23 @@ def align(ours: Side, theirs: Side, *, ignores_time: bool = False, ignores_order
     return alignment
 
 
-def _pair_head(alignment: Alignment, ours: Side, theirs: Side, columns: Sequence[str]) -> None:
-    """Rows that are equal on both sides from the first one on: where nothing differs, all of them."""
-    same = min(len(ours), len(theirs))
-    differs = np.zeros(same, np.bool_)
+def _equal_head(ours: Side, theirs: Side, columns: Sequence[str]) -> int:
+    """How many rows are equal on both sides from the first one on: where nothing differs, all of them."""
+    head = min(len(ours), len(theirs))
     for name in columns:
-        differs |= getattr(ours, name)[:same] != getattr(theirs, name)[:same]
-    head = int(np.argmax(differs)) if differs.any() else same
-    alignment.ours_mate[:head] = alignment.theirs_mate[:head] = np.arange(head)
-    alignment.ours[:head] = alignment.theirs[:head] = RowVerdict.EQUAL
+        differs = getattr(ours, name)[:head] != getattr(theirs, name)[:head]
+        head = int(np.argmax(differs)) if differs.any() else head
+    return head
+
+
+def _with_head(ours: Side, theirs: Side, head: int) -> Alignment:
+    """The first ``head`` rows are equal, the others have no partner yet."""
+    sides = ((ours, RowVerdict.MISSING), (theirs, RowVerdict.EXTRA))
+    mates = [np.arange(len(side)) for side, _ in sides]
+    verdicts = [np.zeros(len(side), np.int8) for side, _ in sides]  # EQUAL
+    for own, verdict, (_, alone) in zip(mates, verdicts, sides, strict=True):
+        own[head:], verdict[head:] = -1, alone
+    return Alignment(*mates, *verdicts)
 
 
 def matched(ours: np.ndarray, theirs: np.ndarray) -> Pairs:

@@ -38,6 +38,8 @@ def explain_missing(case: Case) -> None:
 
 def _explain_retention(case: Case) -> None:
     rows = case.unexplained(RowVerdict.MISSING)
+    if not len(rows):
+        return
     for partition, gone in case.landed.first_offsets().items():
         is_here = case.theirs.partition == partition
         mates = case.alignment.theirs_mate[is_here]
@@ -209,6 +211,8 @@ def _explain_not_yet(case: Case) -> None:
             continue
         if verdict is RowVerdict.EXTRA:
             rows = rows[theirs.time[rows] > _read_ms(case)]
+        if not len(rows):
+            continue
         place = combined(mine.target, mine.partition)
         there = np.flatnonzero(own_mates >= 0)
         for one in np.unique(place[rows]):

@@ -176,8 +176,8 @@ def read_landed(output: ComparedOutput, landed: ProductionTopic, *, span: Span, 
 
 
 def _without(output: ComparedOutput) -> dict[str, int | str]:
-    """Of an output without windows, their bounds."""
-    return {} if output.windows else {"start": 0, "end": 0}
+    """Of an output without windows, their bounds, and the identity, which is the key alone."""
+    return {} if output.windows else {"start": 0, "end": 0, "identity": "key"}
 
 
 def side_of(output: ComparedOutput, rows: pa.Table, partitions: int, ignored: Collection[str]) -> Side:
@@ -214,14 +214,17 @@ def _side(
     bounds: Sequence[np.ndarray] | None, values: pa.Array, time: np.ndarray, *,
     ignored: Collection[str], cause: np.ndarray,
 ) -> Side:  # fmt: skip
-    nothing = np.zeros(len(keys), np.int64)
-    start, end = bounds or (nothing, nothing)
     key = digests(float_bits(keys))
-    parts = (start, end) if output.has_ends else (start,)
+    if bounds is None:
+        start = end = np.broadcast_to(np.int64(0), len(keys))
+        identity = key
+    else:
+        start, end = bounds
+        identity = combined(key, *((start, end) if output.has_ends else (start,)))
     return Side(
         partition=partition, offset=offset, target=target.astype(np.int32), key=key, start=start, end=end,
         value=digests(values, ignored=ignored), time=time, is_tombstone=~is_valid(values),
-        is_unreadable=np.zeros(len(keys), np.bool_), cause=cause, identity=combined(key, *parts),
+        is_unreadable=np.zeros(len(keys), np.bool_), cause=cause, identity=identity,
     )  # fmt: skip
 
 
@@ -234,7 +237,7 @@ def _marked(side: Side, keys: Decoded, values: Decoded, raw: pa.Array) -> Side:
     return replace(
         side, is_unreadable=bad, is_tombstone=side.is_tombstone & ~bad,
         value=np.where(values.bad, combined(digests(raw), np.uint64(2)), side.value),
-        identity=np.where(keys.bad, unlike, side.identity),
+        key=np.where(keys.bad, unlike, side.key), identity=np.where(keys.bad, unlike, side.identity),
     )  # fmt: skip
 
 
