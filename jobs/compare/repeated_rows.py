@@ -67,7 +67,7 @@ def explain_repeats(case: Case, twins: np.ndarray, repeated: np.ndarray, candida
 
 def _explain_others(case: Case, counted: np.ndarray) -> None:
     """Of a key and window that counted a record twice all other rows that differ: their values are others, and some
-    look like later rows of ours. So one that we do not have at all is, where it comes behind.
+    look like later rows of ours. So do those that we do not have at all, or in another order, where they come behind.
     """
     here, begins = _histories(case, counted)
     group = np.cumsum(begins) - 1
@@ -75,8 +75,8 @@ def _explain_others(case: Case, counted: np.ndarray) -> None:
     at = np.flatnonzero(np.isin(here, counted))
     first = np.full(int(group[-1]) + 1, len(here))
     np.minimum.at(first, group[at], at)
-    other = np.isin(verdict, (RowVerdict.OTHER_VALUE, RowVerdict.OTHER_TIME, RowVerdict.OTHER_ORDER))
-    other |= (verdict == RowVerdict.EXTRA) & (np.arange(len(here)) > first[group])
+    other = np.isin(verdict, (RowVerdict.OTHER_VALUE, RowVerdict.OTHER_TIME))
+    other |= np.isin(verdict, (RowVerdict.EXTRA, RowVerdict.OTHER_ORDER)) & (np.arange(len(here)) > first[group])
     other &= is_open
     case.give(here[other], Cause.PROCESSED_TWICE, here[first[group[other]]])
 
