@@ -8,7 +8,7 @@ from kstreams_replay.jobs.execution import task_stores
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
-from kstreams_replay.state.tables import offset_order
+from kstreams_replay.state.tables import key_dictionaries
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import LandedRecord, plant, tables_of
 
@@ -31,8 +31,8 @@ def counts(key: Serde, **of_time: Any) -> Topology:
     ids=["text", "with an extractor", "json in two forms"],
 )
 def test_increments_over_a_large_store_leave_what_one_big_increment_leaves(tmp_path, monkeypatch, topology, keys):
-    monkeypatch.setattr(offset_order, "_DICTIONARY_ROWS", 1)
-    monkeypatch.setattr(offset_order, "_DICTIONARY_KEY_BYTES", 1e9)
+    monkeypatch.setattr(key_dictionaries, "_DICTIONARY_ROWS", 1)
+    monkeypatch.setattr(key_dictionaries, "_KEY_BYTES", 1e9)
     monkeypatch.setattr(task_stores, "ALL_BELOW_ROWS", 0)
     monkeypatch.setattr(task_stores, "ALL_BELOW_SHARE", 0)
     warehouse = Warehouse(str(tmp_path))
