@@ -48,7 +48,7 @@ class Side:
     ``partition``, ``offset``: where the row is; ``target``: the partition in which the other side is to have it.
     ``key``, ``value``: digests, uint64; ``start``, ``end``: of the window, 0 without; ``time``: the record's, in ms;
     ``is_tombstone``, ``is_unreadable`` bool; ``cause``: offset of the record that caused it, -1 where nobody knows.
-    ``identity``: digest of key and window; of time windows the start alone names one.
+    ``identity``: digest of key and window, without windows that of the key; of time windows the start alone names one.
     """
 
     partition: np.ndarray

@@ -159,7 +159,7 @@ class WriteTask:
         is_whole = self.order is not None and not self.order.streams
         for held in _flushes(self._blocks(letters), None if is_whole else FILE_BYTES):
             for p, masks in self._masks([records for _, records in held]):
-                own = [(number, _those(records, mask)) for (number, records), mask in zip(held, masks, strict=True)]
+                own = [(number, records.filter(mask)) for (number, records), mask in zip(held, masks, strict=True)]
                 settled = self._settle(p, _table([each for each in own if len(each[1].partition)] or own[:1]))
                 if len(settled.rows) or settled.landed or settled.changed:
                     yield p, settled
@@ -196,7 +196,7 @@ class WriteTask:
                     for each in self.order.masks(records):
                         mask |= each
                     if mask.any():
-                        yield number, records if mask.all() else records.filter(mask)
+                        yield number, records.filter(mask)
                 else:
                     yield number, records
 
@@ -232,10 +232,6 @@ def _flushes(blocks: Iterator[tuple[int, FileRecords]], most: int | None) -> Ite
             held, size = [], 0
     if held:
         yield held
-
-
-def _those(records: FileRecords, mask: np.ndarray) -> FileRecords:
-    return records if mask.all() else records.filter(mask)
 
 
 def _table(held: Sequence[tuple[int, FileRecords]]) -> pa.Table:

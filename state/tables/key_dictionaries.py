@@ -1,7 +1,7 @@
 """Keys as dictionary arrays: which files have them so, and how tables of several dictionaries become one.
 
-Owns the choice between a dictionary and plain bytes. Rule: a table has one dictionary of keys or none, in which a word
-may be twice and some that no row names. Whoever interns the keys gives equal words one code.
+Owns the choice between a dictionary and plain bytes. Rule: the keys of a table have at most one dictionary. A word may
+be in it twice, and words may be in it that no row has. Whoever interns the keys gives equal words one code.
 """
 
 from collections.abc import Sequence

@@ -66,7 +66,9 @@ class FileRecords:
     order: pa.Array | None = None
 
     def filter(self, mask: np.ndarray) -> "FileRecords":
-        """Those whose ``mask`` is true."""
+        """Those whose ``mask`` is true; itself where all are."""
+        if mask.all():
+            return self
         chosen = pa.array(mask)
         key, value, headers, kinds, order = (
             None if column is None else column.filter(chosen)
