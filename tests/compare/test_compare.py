@@ -305,6 +305,23 @@ def test_a_session_that_was_merged_away_within_a_commit_interval_leaves_nothing(
     assert "made and merged away" in found.first[0].sentence
 
 
+def test_a_row_before_a_record_was_counted_twice_is_no_result_of_it(warehouse):
+    """
+    Of a, b and c no task processes b and c first. The record at 1003 was counted twice, or late ones were let in.
+    """
+    times = ((b"a", 1_000), (b"b", 1_001), (b"c", 1_002), (b"a", 1_003), (b"z", 100_000), (b"a", 1_000), (b"a", 1_003))
+    rows = {(key, n): (at(key, 0), long(n), time_ms) for key, n, time_ms in
+            ((b"a", 1, 1_000), (b"b", 1, 1_001), (b"c", 1, 1_002), (b"a", 2, 1_003), (b"a", 3, 1_003))}  # fmt: skip
+    live = [rows[b"b", 1], rows[b"c", 1], rows[b"a", 1], rows[b"a", 2], rows[b"a", 3]]
+    live.append((at(b"z", 100_000), long(1), 100_000))
+    inputs = [(key, b"x", time_ms) for key, time_ms in times]
+
+    found = compared(warehouse, windowed_counts(), inputs, live, form="events")
+
+    said = [(each.verdict, each.theirs and each.theirs["value"], each.cause) for each in found.first]
+    assert said == [("other order", 1, "not explained"), ("extra", 3, "crash")]
+
+
 def test_tombstones_that_production_does_not_write(warehouse):
     inputs = [(b"a", b"1", 1), (b"a", None, 2), (b"b", b"2", 3)]
 
