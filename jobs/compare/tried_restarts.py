@@ -8,6 +8,7 @@ which most rows agree. Nothing is tried where records have another order than by
 that are compared.
 """
 
+from bisect import bisect
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -49,7 +50,7 @@ LATE_MAX, BEFORE_MAX = 512, 1 << 14
 @dataclass(frozen=True, eq=False)
 class TriedRestarts:
     """Of a ``partition``. ``restarts``, in order, each with the first row of production that it explains (``begins``)
-    and the first of ours that it may change (``begins_ours``).
+    and the first of ours that it may change (``begins_ours``). An earlier restart may explain only a later row.
     """
 
     partition: int
@@ -61,7 +62,8 @@ class TriedRestarts:
 
     def of_row(self, number: int) -> Restart:
         """The one that explains row ``number`` of production."""
-        return self.restarts[max(0, int(np.searchsorted(self.begins, number, side="right")) - 1)]
+        begins = np.array(self.begins)
+        return self.restarts[int(np.argmax(np.where(begins <= number, begins, -1)))]
 
     def of_our_row(self, number: int) -> Restart:
         """The one that explains why production does not have our row ``number``."""
@@ -261,7 +263,7 @@ class _TriedTask:
         )  # fmt: skip
 
     def _continue(self, path: "_SearchPath", run: _Run) -> bool:
-        """Look for restarts behind those of ``path``, which give ``run``; whether all rows agree then. Of two places
+        """Look for restarts besides those of ``path``, which give ``run``; whether all rows agree then. Of two places
         with the same rows so far one may be wrong, which shows behind it: so each is tried until that one is found.
         """
         if path.score == self._best_score:
@@ -276,12 +278,13 @@ class _TriedTask:
 
     def _steps(self, path: "_SearchPath", run: _Run) -> Iterator["_SearchPath"]:
         """With one more restart, by falling score, which is above that of ``path``; those with equal rows once."""
-        for some in self._places(path.places[-1] if path.places else -1, run, path.score[0]):
+        for some in self._places(path.places, run, path.score[0]):
             by_rows = dict[int, _SearchPath]()
             for place in some:
                 if not self._has_room:
                     return
-                places = *path.places, place
+                at = bisect(path.places, place)
+                places = *path.places[:at], place, *path.places[at:]
                 try:
                     tried = self._run(places)
                 except TaskFailed:  # as production did not, so it did not restart here
@@ -290,7 +293,8 @@ class _TriedTask:
                 if score > path.score:
                     # Likelier places come first, so of those that give equal rows the first is kept.
                     same = hash(tried.rows.tobytes())
-                    by_rows.setdefault(same, _SearchPath(score, places, (*path.begins, path.score[0])))
+                    begins = *path.begins[:at], path.score[0], *path.begins[at:]
+                    by_rows.setdefault(same, _SearchPath(score, places, begins))
                 if score == self._best_score:
                     break
             yield from sorted(by_rows.values(), key=lambda each: each.score, reverse=True)
@@ -330,11 +334,13 @@ class _TriedTask:
 
     # --- places ----------------------------------------------------------------------------------------------
 
-    def _places(self, last: int, run: _Run, agreed: int) -> Iterator[Sequence[int]]:
-        """Places behind ``last`` before which a restart may be, the most likely first. Those that matter to a late
-        record which may have caused the first row that differs. Then to any late one before it, whose result may leave
-        later. Below a left or outer join of streams the others, too: it also forgets that records wait.
+    def _places(self, given: Sequence[int], run: _Run, agreed: int) -> Iterator[Sequence[int]]:
+        """Places before which a restart may be besides those ``given``, the most likely first. Behind these, those that
+        matter to a late record which may have caused the first row that differs. Then to any late one before it, whose
+        result may leave later. Below a left or outer join of streams the others, too: it also forgets that records
+        wait. Last those before a given one: by themselves they had changed no row.
         """
+        last = given[-1] if given else -1
         until = int(run.place[agreed]) if agreed < len(run.place) else len(self.time_ms) - 1
         first = int(run.place[agreed - 1]) if agreed else 0
         near = self._near(last, max(first, last + 1), until)
@@ -346,6 +352,7 @@ class _TriedTask:
             known |= {*before}
             others = range(until, max(last, until - LATE_MAX), -1)
             yield [place for place in others if place not in known and self._is_own[place]]
+        yield [place for place in self._near(-1, 0, last) if place not in given]
 
     def _near(self, last: int, first: int, until: int) -> list[int]:
         """Those that matter to late records from place ``first`` to ``until``, the last first."""

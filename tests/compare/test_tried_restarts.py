@@ -4,6 +4,7 @@ Expected rows are those of Kafka's stores. A join's store hides what is older th
 that for a segment of a minute, and shows it again after a restart. tests/judge/test_restarts.py has Kafka's own tasks.
 """
 
+import struct
 from typing import Any
 
 import pytest
@@ -13,7 +14,16 @@ from kstreams_replay.jobs.compare.comparison import Comparison, compare
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.recorded_restarts import record_restarts
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import Consumed, JoinWindows, KStream, Serde, StreamsBuilder, Topology
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    JoinWindows,
+    KStream,
+    Serde,
+    SessionWindows,
+    StreamsBuilder,
+    Suppressed,
+    Topology,
+)
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import DamagedTable
 from tests.planted import LandedRecord, plant
@@ -173,6 +183,34 @@ def test_rows_of_a_partition_in_which_our_rules_give_none_are_explained(warehous
 
     assert found.rows == (0, 2)
     assert found.causes == {"restart": 2}
+
+
+def test_a_restart_that_changes_no_row_before_that_of_a_later_one_is_found(warehouse):
+    """
+    Gap 10 s, grace 5 s. Restarts before 9000, 18500 and b. The second shows a's first session again, and the record at
+    18500 joins it to the one at 28000; but what comes out next is b, which the third one lets in.
+    """
+    builder = StreamsBuilder()
+    records = builder.stream("clicks", Consumed(S, S))
+    windows = SessionWindows.with_inactivity_gap("10s", grace="5s")
+    table = records.group_by_key().windowed_by(windows).count().suppress(Suppressed.until_window_closes())
+    table.to_stream().to("out")
+    topology = builder.build()
+    keys = [("a", 1_000), ("a", 28_000), ("a", 9_000), ("z", 41_000), ("a", 18_500), ("b", 2_000), ("z", 42_000)]
+    plant(warehouse, "clicks", _landed([(key, "x", time_ms) for key, time_ms in [*keys, ("z", 60_000)]]), partitions=1)
+    sessions = [("a", 1_000, 1_000, 1), ("a", 1_000, 9_000, 2), ("b", 2_000, 2_000, 1), ("a", 1_000, 28_000, 4)]
+    written = [
+        LandedRecord(0, key.encode() + struct.pack(">qq", end, start), struct.pack(">q", count), end)
+        for key, start, end, count in [*sessions, ("z", 41_000, 42_000, 2)]
+    ]
+    plant(warehouse, "live", written, partitions=1)
+    list(replay(warehouse, topology, pipeline="rules", runner=LocalRunner()))
+
+    found = compare(warehouse, topology, "out", with_topic="live", pipeline="rules", no_cache=True)
+
+    assert found.verdicts == {"equal": 2, "extra": 3, "missing": 1}
+    assert found.causes == {"restart": 4}
+    assert [restart.before for restart in found.restarts] == [2, 4, 5]
 
 
 def test_the_task_is_found_among_those_of_other_sub_topologies(warehouse):

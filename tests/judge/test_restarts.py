@@ -75,7 +75,7 @@ def test_of_a_pipeline_with_restarts_all_records_are_judged(classes, tmp_path):
 
 
 JOINED = ("pairs", "left", "outer", "outerInMemory", "counted")
-"""Their lives are the same in every run: where one of several restarts changes no row by itself, none is found."""
+"""Their lives are the same in every run: where two restarts change rows only together, none is found."""
 EXPLAINED = [(name, 0 if name in JOINED else None) for name in TWINS if not name.startswith("emitted")]
 TWO_PLACES_GIVE_THE_SAME_ROWS_AND_ONE_IS_WRONG = pytest.param("left", 745214661, marks=pytest.mark.nightly)
 
