@@ -20,7 +20,17 @@ from pyarrow import fs
 
 from ..errors import CommitLost, DamagedFile, Fenced, TouchedTable
 from ..wall_clock import now_ms
-from .data_files import DataFile, OpenedTable, OpenTables, live_files, mark_of, open_table, read_files, readable
+from .data_files import (
+    DataFile,
+    KeptTable,
+    OpenedTable,
+    OpenTables,
+    live_files,
+    mark_of,
+    open_table,
+    read_files,
+    readable,
+)
 from .delta_log import how_to_take_back, refuse_unknown_features
 from .foreign_commits import APPEND_ONLY, Touched, refuse_touched, touched_since
 from .formats import description, raise_format, refuse_newer
@@ -306,7 +316,7 @@ def create_table(
             raise
         return existing
     # ``create`` returns a plain DeltaTable, which gives up when the store fails once.
-    made = OpenedTable(path) if is_remote(path) else made
+    made = KeptTable(path) if is_remote(path) else made
     refuse_newer(made, path)  # of another runner, which was quicker
     if opened is not None:
         opened[path] = made

@@ -15,12 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.table import TableAlterer
 
 from ..errors import DamagedTable
 from ..failures import is_refusal
 from .delta_log import refuse_unknown_features
 from .formats import refuse_newer
 from .kept_below import why_outside
+from .kept_log import KeptLog
 from .object_stores import delta_options, timeout_seconds
 from .parquet_reader import DataFile as DataFile
 from .parquet_reader import how_to_restore, open_file
@@ -83,6 +85,48 @@ class OpenedTable(DeltaTable):
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         return patiently(ask, timeout_seconds(self._path))
+
+
+class KeptTable(OpenedTable):
+    """A table that stays open at its newest version. Where it is in an object store, its log is kept here."""
+
+    def __init__(self, path: str) -> None:
+        self._kept = KeptLog.of(path)
+        super().__init__(path) if self._kept is None else super().__init__(self._kept.table)
+        self._path = path
+
+    @property
+    def table_uri(self) -> str:
+        return super().table_uri if self._kept is None else self._path
+
+    @property
+    def alter(self) -> TableAlterer:
+        return super().alter if self._kept is None else self._in_store().alter
+
+    def restore(self, *target: Any, **options: Any) -> dict[str, Any]:
+        if self._kept is None:
+            return super().restore(*target, **options)
+        return self._in_store().restore(*target, **options)
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        if self._kept is None or self._kept.has_history(self.version(), limit):
+            return super().history(limit)
+        return self._in_store().history(limit)
+
+    def update_incremental(self) -> None:
+        if self._kept is not None:
+            self._kept.refresh()
+        super().update_incremental()
+
+    def create_write_transaction(self, *arguments: Any, **options: Any) -> None:
+        """Raises CommitFailedError."""
+        super().create_write_transaction(*arguments, **options)
+        while self._kept is not None and not self._kept.publish():
+            super().create_write_transaction(*arguments, **options)
+
+    def _in_store(self) -> OpenedTable:
+        """Itself, for what is seldom asked or done."""
+        return OpenedTable(self._path, version=self.version())
 
 
 OpenTables = dict[str, DeltaTable]
@@ -190,7 +234,7 @@ def _newest(path: str, opened: OpenTables) -> DeltaTable:
     if path in opened:
         opened[path].update_incremental()
     else:
-        opened[path] = OpenedTable(path)
+        opened[path] = KeptTable(path)
     _refuse_unknown(opened[path], path)
     return opened[path]
 

@@ -1,8 +1,8 @@
 """Files of an object store, as pyarrow asks for them.
 
-Owns every request for a file that is not Delta's log. Rule: as few requests as can be. A file is one PUT, written when
-it is closed, so that a writer that dies leaves nothing. A small file is one GET, size included. Folders are made by
-their files.
+Owns every request but those that Delta makes by itself. Rule: as few requests as can be. A file is one PUT, written
+when it is closed, so that a writer that dies leaves nothing. A small file is one GET, size included. Folders are made
+by their files.
 """
 
 import io
@@ -102,18 +102,46 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
     def makes_once(self, path: str) -> bool:
         """Whether the store refuses to make a file that is there. ``path``: one that nobody has, gone afterwards."""
+        self.make(path, b"")
+        refuses = not self.make(path, b"")
+        self.delete_file(path)
+        return refuses
 
-        def make(key: str) -> bool:
+    def make(self, path: str, content: bytes) -> bool:
+        """Make a file; False: there is one, perhaps by this call, whose first answer was lost."""
+
+        def put(key: str) -> bool:
             try:
-                obstore.put(self.store, key, b"", mode="create")
-            except AlreadyExistsError:  # perhaps by this call, whose first answer was lost
+                obstore.put(self.store, key, content, mode="create")
+            except AlreadyExistsError:
                 return False
             return True
 
-        self.ask("PUT", path, make)
-        refuses = not self.ask("PUT", path, make)
-        self.delete_file(path)
-        return refuses
+        return self.ask("PUT", path, put)
+
+    def is_file(self, path: str) -> bool:
+        """Whether it is there."""
+        try:
+            self.ask("HEAD", path, lambda key: obstore.head(self.store, key))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def names_in(self, folder: str, after: Callable[[], str]) -> list[str]:
+        """Of the files below a folder, as paths from there. Where they are too many for one answer, only those whose
+        names are greater than what ``after`` gives.
+        """
+
+        def listed(key: str, offset: str | None, *, is_whole: bool) -> list[str]:
+            pages = obstore.list(self.store, f"{key}/", offset=offset, chunk_size=_PAGE)
+            objects = pages.collect() if is_whole else next(iter(pages), [])
+            return [each["path"].removeprefix(f"{key}/") for each in objects]
+
+        names = self.ask("LIST", folder, partial(listed, offset=None, is_whole=False))
+        if len(names) < _PAGE:
+            return names
+        begin = f"{self._key(folder)}/{after()}"
+        return self.ask("LIST", folder, partial(listed, offset=begin, is_whole=True))
 
     # --- requests --------------------------------------------------------------------------------------------
 

@@ -53,6 +53,8 @@ _CLIENT = frozenset(
 _DELTA_ALONE = (TIMEOUT, "max_retries", "backoff_config", "aws_s3_allow_unsafe_rename", "allow_unsafe_rename",
                 "aws_s3_locking_provider", "delta_dynamo", "dynamo")  # fmt: skip
 """Beginnings of options that say nothing about files."""
+_OTHER_COMMITS = ("s3_locking_provider", "allow_unsafe_rename", "conditional_put")
+"""In the names of options."""
 _ENCODED = re.compile("%[0-9A-Fa-f]{2}")
 
 
@@ -103,6 +105,12 @@ def timeout_seconds(directory: str) -> float:
 def is_remote(directory: str) -> bool:
     """Whether it is not on the disks of this machine."""
     return "://" in directory and not directory.startswith("file://")
+
+
+def is_locked_elsewhere(directory: str) -> bool:
+    """Whether Delta was given another way of committing to the store of ``directory`` than a conditional put."""
+    said = {*(options_of(directory) or {}), *(name.lower() for name in os.environ)}
+    return any(word in name for name in said for word in _OTHER_COMMITS)
 
 
 def open_filesystem(directory: str) -> tuple[fs.FileSystem, str]:

@@ -9,8 +9,8 @@ from collections import Counter
 
 
 class Requests:
-    """By kind: GET, PUT, LIST, HEAD, DELETE. Those that the store's client made again by itself, and those of Delta's
-    logs, are not among them.
+    """By kind: GET, PUT, LIST, HEAD, DELETE. Those that the store's client made again by itself are not among them, nor
+    those that Delta makes: to create a table, to change its columns, to open it at an earlier version.
     """
 
     def __init__(self) -> None:

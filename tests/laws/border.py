@@ -199,6 +199,19 @@ class _StoreHandler(_Handler):
         """As of the store's own."""
         return bool(self.files.handler.makes_once(path))
 
+    def make(self, path: str, content: bytes) -> bool:
+        """As of the store's own."""
+        _tell("make", path)
+        return bool(self.files.handler.make(path, content))
+
+    def is_file(self, path: str) -> bool:
+        """As of the store's own."""
+        return bool(self.files.handler.is_file(path))
+
+    def names_in(self, folder: str, after: Callable[[], str]) -> list[str]:
+        """As of the store's own."""
+        return list(self.files.handler.names_in(folder, after))
+
     def open_output_stream(self, path: str, metadata: Any) -> Any:
         _tell("open", path)
         return pa.PythonFile(_Upload(path, self.files.open_output_stream(path, compression=None)), mode="w")

@@ -63,17 +63,17 @@ def test_a_run_on_an_azure_that_stutters_leaves_the_tables_of_one_that_does_not(
 
 @pytest.mark.slow
 @pytest.mark.every_run
-def test_an_increment_counts_its_requests_for_files(played):
+def test_an_increment_counts_its_requests_those_for_deltas_logs_included(played):
     played.proxy.begin()
-    with begun("brief", 1, 0, played.store) as warehouse:
+    with begun("brief", 1, 1, played.store) as warehouse:
         played.proxy.begin()
-        drive(warehouse, PIPELINES["brief"].topology, 1)
-        written = [each for each in played.proxy.asked() if each.startswith("PUT ") and "_delta_log" not in each]
+        drive(warehouse, PIPELINES["brief"].topology, 2)
+        written = [each for each in played.proxy.asked() if each.startswith("PUT ")]
         done = Ledger(warehouse.pipeline(NAME).ledger).last_done()
 
     assert done is not None
     assert done.content.requests is not None
-    assert done.content.requests["PUT"] == len(written) - 1  # but the done row's own file
+    assert done.content.requests["PUT"] == len(written) - 2  # but the done row's own file, and its commit
 
 
 @pytest.mark.nightly
