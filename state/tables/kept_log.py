@@ -9,6 +9,7 @@ this cannot copy (checkpoints in parts, a lock beside the store) Delta reads and
 import json
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,8 @@ _ENTRY = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _NEEDLESS = re.compile(r"\d{20}\.crc|_last_checkpoint|_commit_.*|\..*|")
 _HINT = "_last_checkpoint"
+_AT_ONCE = 8
+"""So many entries are asked for at a time: a store answers each after some ten milliseconds."""
 
 
 class KeptLog:
@@ -105,8 +108,9 @@ class KeptLog:
         if not self.is_whole:
             return None
         self._log.mkdir(exist_ok=True)
-        for name in wanted:
-            content = self._read(name)
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            contents = [*threads.map(self._read, wanted)]
+        for name, content in zip(wanted, contents, strict=True):
             if content is None:  # it went meanwhile, since there is a newer checkpoint
                 return self._load()
             (self._log / name).write_bytes(content)
