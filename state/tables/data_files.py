@@ -8,6 +8,7 @@ writes it.
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -120,9 +121,8 @@ class KeptTable(OpenedTable):
 
     def create_write_transaction(self, *arguments: Any, **options: Any) -> None:
         """Raises CommitFailedError."""
-        super().create_write_transaction(*arguments, **options)
-        while self._kept is not None and not self._kept.publish():
-            super().create_write_transaction(*arguments, **options)
+        write = partial(super().create_write_transaction, *arguments, **options)
+        write() if self._kept is None else self._kept.commit(write)
 
     def _in_store(self) -> OpenedTable:
         """Itself, for what is seldom asked or done."""
@@ -156,6 +156,8 @@ def open_table(path: str, *, version: int | None = None, opened: OpenTables | No
                 return None
             expected = f"a Delta table with version {version}"
             raise DamagedTable(path, expected, "no table", how_to_restore(path, None)) from None
+        if version is not None and version > table.version():
+            table.update_incremental()  # the listing by which it was opened may lag behind
         if version is None or version == table.version():
             return table
         if version > table.version():
