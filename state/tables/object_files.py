@@ -9,8 +9,9 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from tempfile import SpooledTemporaryFile
+from tempfile import SpooledTemporaryFile, gettempdir
 from typing import Any, TypeVar
 
 import obstore
@@ -309,7 +310,8 @@ class _Sink:
         self._content = SpooledTemporaryFile(max_size=_PART_BYTES)  # noqa: SIM115  (closed with it)
 
     def write(self, piece: Any) -> int:
-        return self._content.write(memoryview(piece).cast("B"))
+        with _in_temporary_folder():
+            return self._content.write(memoryview(piece).cast("B"))
 
     def tell(self) -> int:
         return self._content.tell()
@@ -321,4 +323,15 @@ class _Sink:
         if not self.closed:
             self.closed = True
             with self._content:
+                with _in_temporary_folder():
+                    self._content.flush()
                 self._files.put(self._path, self._content, self._content.tell())
+
+
+@contextmanager
+def _in_temporary_folder() -> Iterator[None]:
+    """An error of the disk names the folder, which a file without a name does not."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, gettempdir()) from error

@@ -1,6 +1,9 @@
 """Files of an object store: what is asked for, what is made of the answers, and what happens when there are none."""
 
+import errno
+import io
 import os
+import tempfile
 
 import obstore
 import pyarrow as pa
@@ -10,6 +13,7 @@ from obstore.store import LocalStore, MemoryStore
 from pyarrow import fs
 
 from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.failures import failure_of
 from kstreams_replay.state.tables import formats, object_files, object_stores
 from kstreams_replay.state.tables.commit import commit_files, take_back
 from kstreams_replay.state.tables.data_files import open_table, read_files
@@ -72,6 +76,21 @@ def test_a_file_is_there_when_it_is_closed_and_not_before(files):
     assert before == fs.FileType.NotFound
     with files.open_input_file("bucket/w/x") as written:
         assert written.read() == b"one two"
+
+
+def test_a_disk_without_room_for_a_file_that_waits_there_is_named(files, monkeypatch):
+    class Full(io.BytesIO):
+        def write(self, piece):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(object_files, "SpooledTemporaryFile", lambda max_size: Full())
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        files.open_output_stream("bucket/w/x", compression=None).write(b"one")
+
+    assert str(failure_of(raised.value, "a task")) == (
+        f"{tempfile.gettempdir()}: expected room on the disk, got No space left on device; free some, then give the "
+        "same command again; what is committed stays"
+    )
 
 
 def test_a_file_is_read_at_any_place(files):
