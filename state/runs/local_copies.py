@@ -2,19 +2,22 @@
 
 Owns a directory of copies, one folder a state file. Rule: a copy is made of one committed file, which never changes,
 and is used only if its seal names that file, this form of rows and the files that were written. Else it is made again
-from Delta. It never represents a file that is gone. So it may be deleted, damaged or belong to another warehouse: that
-costs time and nothing else.
+from Delta. It never represents a file that is gone. So it may be deleted, damaged or belong to another warehouse, and
+the disk may be full: that costs time and nothing else.
 """
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 import tempfile
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,8 @@ _READ_ROWS = 65_536
 _UNFINISHED = "unfinished"
 _ROWS, _HASHES, _DUE_TIMES, _DUE_ROWS, _SEAL = "rows.arrow", "hashes", "due_times", "due_rows", "seal.json"
 _PARTS = (_ROWS, _HASHES, _DUE_TIMES, _DUE_ROWS)
+
+_LOG = logging.getLogger(__name__)
 
 
 def default_cache() -> str:
@@ -68,7 +73,7 @@ def open_run(state_file: StateFile, form: RowForm, cache: str | None) -> SortedR
     else:
         _copy(state_file, form, cache, lambda rows: True)
         run = _sealed(folder, state_file, form)
-    # Another process may have deleted the copy already, since ``forget_others`` takes no lock.
+    # There may be no room for it, or another process has deleted it, since ``forget_others`` takes no lock.
     return run_of(_whole(state_file, form), form) if run is None else run
 
 
@@ -117,53 +122,72 @@ def forget_table(cache: str, table: str) -> None:
 
 
 class RunWriter:
-    """Writes the copy of a file whose rows come piece by piece, by rising hash. Nobody sees it before ``close``."""
+    """Writes the copy of a file whose rows come piece by piece, by rising hash. Nobody sees it before ``close``. Where
+    the disk does not take it, the copy is given up, with a warning.
+    """
 
     def __init__(self, cache: str, table: str, form: RowForm) -> None:
         self.cache, self.table, self.form = cache, table, form
+        self.is_given_up = False
         self._folder = Path(cache) / _UNFINISHED / f"{os.getpid()}-{uuid.uuid4().hex}"
-        self._folder.mkdir(parents=True)
-        self._file = pa.OSFile(str(self._folder / _ROWS), "wb")
-        self._rows = pa.ipc.new_file(self._file, form.schema)
-        self._hashes = (self._folder / _HASHES).open("wb")
+        self._files = ExitStack()
         self._due: list[tuple[np.ndarray, np.ndarray]] = []
         self._starts: list[int] = []
         self._length = 0
+        self._try(self._open)
 
     def write(self, rows: pa.Table) -> None:
         """Append rows of the form's schema."""
         for batch in rows.select(self.form.schema.names).combine_chunks().to_batches(_READ_ROWS):
-            self._rows.write_batch(batch)
-            self._starts.append(self._length)
-            piece = pa.Table.from_batches([batch])
-            self._hashes.write(self.form.hashes(piece).tobytes())
-            self._due.append(due_index(self.form.due(piece), self._length))
-            self._length += len(batch)
+            self._try(partial(self._append, batch))
 
     def close(self, file: DataFile | None) -> None:
         """The copy is that of ``file``, which is written now; None: there is no such file."""
-        self._rows.close()
-        self._file.close()
-        self._hashes.close()
+        self._try(self._files.close)
+        if file is not None:
+            self._try(partial(self._seal, StateFile(self.table, file)))
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _open(self) -> None:
+        self._folder.mkdir(parents=True)
+        self._hashes = self._files.enter_context((self._folder / _HASHES).open("wb"))
+        file = self._files.enter_context(pa.OSFile(str(self._folder / _ROWS), "wb"))
+        self._rows = self._files.enter_context(pa.ipc.new_file(file, self.form.schema))
+
+    def _append(self, batch: pa.RecordBatch) -> None:
+        self._rows.write_batch(batch)
+        self._starts.append(self._length)
+        piece = pa.Table.from_batches([batch])
+        self._hashes.write(self.form.hashes(piece).tobytes())
+        self._due.append(due_index(self.form.due(piece), self._length))
+        self._length += len(batch)
+
+    def _seal(self, state_file: StateFile) -> None:
         nothing = np.zeros(0, np.int64)
-        if file is None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            return
         times = np.concatenate([nothing, *(times for times, _ in self._due)])
         rows = np.concatenate([nothing, *(rows for _, rows in self._due)])
         order = np.argsort(times, kind="stable")
         times[order].tofile(self._folder / _DUE_TIMES)
         rows[order].tofile(self._folder / _DUE_ROWS)
-        state_file = StateFile(self.table, file)
         parts = {name: _part(self._folder / name) for name in _PARTS}
         content = {"source": _source(state_file, self.form), "starts": self._starts, "parts": parts}
         (self._folder / _SEAL).write_text(_signed(content))
         target = _folder(self.cache, state_file)
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with suppress(OSError):  # another process made the same copy
             self._folder.rename(target)
-        except OSError:  # another process made the same copy
-            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _try(self, work: Callable[[], None]) -> None:
+        if self.is_given_up:
+            return
+        try:
+            work()
+        except OSError as error:
+            self.is_given_up = True
+            _LOG.warning("no warm copy of state of %s in %s, so it is slower: %s", self.table, self.cache, error)
+            with suppress(OSError):
+                self._files.close()
+            shutil.rmtree(self._folder, ignore_errors=True)  # others need the room
 
 
 # --- one copy -----------------------------------------------------------------------------------------------------
@@ -291,7 +315,7 @@ def _write(
         for piece in pieces:
             writer.write(piece)
             copied += len(piece)
-            if not goes_on(copied):
+            if writer.is_given_up or not goes_on(copied):
                 return
         is_whole = True
     finally:

@@ -1,5 +1,7 @@
 """Warm copies: right, or made again; never trusted when they are damaged or another's."""
 
+import errno
+import io
 import os
 import shutil
 import subprocess
@@ -152,6 +154,52 @@ def test_the_copy_that_a_task_writes_beside_its_file_is_that_of_the_file(tmp_pat
     writer.close(state_file.file)
 
     assert not is_made_anew(tmp_path / "cache", state_file)
+
+
+def full(*_args, **_options):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class FullFile(io.RawIOBase):
+    """A disk that takes no more, when so many bytes are written."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, piece) -> int:
+        self.room -= memoryview(piece).nbytes
+        return full() if self.room < 0 else memoryview(piece).nbytes
+
+
+FULL = {
+    "at the folder": lambda patched: patched.setattr(Path, "mkdir", full),
+    "at the first row": lambda patched: patched.setattr(pa, "OSFile", lambda *_: pa.PythonFile(FullFile(0), "w")),
+    "at the last row": lambda patched: patched.setattr(pa, "OSFile", lambda *_: pa.PythonFile(FullFile(4000), "w")),
+    "at the seal": lambda patched: patched.setattr(Path, "write_text", full),
+}
+"""Where the disk of the cache has no room, by where it has none."""
+
+
+@pytest.mark.parametrize("place", FULL)
+def test_a_cache_on_a_full_disk_costs_time_and_no_row(written, tmp_path, monkeypatch, caplog, place):
+    cache = tmp_path / "cache"
+    with monkeypatch.context() as patched:
+        FULL[place](patched)
+        got = rows(open_run(written, FORM, str(cache)))
+        writer = RunWriter(str(cache), written.table, FORM)
+        writer.write(table(ROWS, 1))
+        writer.close(written.file)
+
+    assert got == sorted(ROWS)
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
+    assert len(caplog.messages) == 2
+    assert f"no warm copy of state of {written.table} in {cache}" in caplog.text
+    assert "No space left on device" in caplog.text
+    assert rows(open_run(written, FORM, str(cache))) == sorted(ROWS)
+    assert copy_of(cache)
 
 
 def test_nobody_sees_a_copy_that_was_never_finished(written, tmp_path):
