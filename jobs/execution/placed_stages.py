@@ -6,8 +6,9 @@ what it does; whatever goes wrong here (a hint that lies, a member that does not
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ...state.errors import ReplayError
 from ...state.runs.local_copies import StateFile, copy_name, own_cache
@@ -22,6 +23,7 @@ from .spark_members import Executor, Workers
 from .state_learner import Learned, Lesson, MemberAnswer, StartLearner, answer_of, learn, member_id, start_process
 from .task_description import TaskDescription, TaskReport
 
+T = TypeVar("T")
 RunTasks = Callable[[Iterable[int]], Iterator[tuple[int, Any]]]
 """Runs the tasks of numbers on a worker; number and outcome of each."""
 
@@ -99,7 +101,8 @@ class PlacedStages:
         """Ask every executor who it is and what it has warm."""
         cache = self.cache
         there = workers.executors()
-        answers = workers.ask_each(there, lambda: answer_of(own_cache(cache)))
+        asked = workers.ask_each(there, lambda: _unless_full(lambda: answer_of(own_cache(cache))))
+        answers = {name: answer for name, answer in asked.items() if answer is not None}
         self._seats: dict[str, _Seat] = {}
         for executor in there:
             # An executor that was too busy to answer keeps its seat by its last answer; its copies are
@@ -124,8 +127,8 @@ class PlacedStages:
 
         def run(number: int) -> Iterable[Described]:
             for _, outcome in run_tasks([number]):
-                member = None if isinstance(outcome, ReplayError) else member_id(own_cache(cache))
-                yield number, member, outcome
+                has_failed = isinstance(outcome, ReplayError)
+                yield number, None if has_failed else _unless_full(lambda: member_id(own_cache(cache))), outcome
 
         return workers.run_placed(run, [self._locations(_id(description)) for description in descriptions])
 
@@ -188,7 +191,7 @@ class PlacedStages:
         cache, lesson, start = self.cache, self._lesson, self._start_learner
         alive = {executor.id for executor in workers.executors()}  # Spark would wait for one that was lost meanwhile
         there = [executor for name in news for executor in self._seats[name].executors if executor.id in alive]
-        answers = workers.ask_each(there, lambda: _hear(own_cache(cache), lesson, news, start))
+        answers = workers.ask_each(there, lambda: _unless_full(lambda: _hear(own_cache(cache), lesson, news, start)))
         # Only who has answered counts as informed; the others get their list after the next stage.
         self._announced |= {name: news[name] for name in answers.values() if name is not None}
 
@@ -202,6 +205,13 @@ def _hear(cache: str, lesson: Lesson, news: dict[str, tuple[Learned, ...]], star
         return None
     learn(cache, lesson, news[member], start)
     return member
+
+
+def _unless_full(ask: Callable[[], T]) -> T | None:
+    """On a worker: None where its disk does not take what the answer needs, so that it is no member."""
+    with suppress(OSError):
+        return ask()
+    return None
 
 
 def _id(description: TaskDescription) -> TaskId:

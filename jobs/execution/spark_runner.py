@@ -7,6 +7,7 @@ An RDD and not a frame, since planning ``mapInArrow`` takes 40 ms a stage.
 
 import logging
 import pickle
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from ...state.errors import ReplayError
+from ...state.errors import ReplayError, StorageError
 from ...state.failures import of_worker
 from ...state.runs.local_copies import own_cache
 from ...state.tables.requests import REQUESTS
@@ -100,7 +101,7 @@ class SparkRunner:
         work = cloudpickle.dumps((topology, descriptions, shares, self.cache))
         # As many partitions as numbers: every share has a slot of its own.
         numbers = self._driver.parallelize(range(len(shares)), len(shares))
-        return _reports(numbers.mapPartitions(_worker(work)).collect())
+        return _reports(numbers.mapPartitions(_worker(work, is_local=self._is_local())).collect())
 
     def _is_placed(self) -> bool:
         """Whether tasks are placed: on one machine there is nothing to choose, and nothing of it is imported."""
@@ -117,7 +118,9 @@ class SparkRunner:
         # Each task is a share of its own here: tasks that shared a slot could not prefer different executors.
         alone = [[number] for number in range(len(descriptions))]
         work = cloudpickle.dumps((topology, descriptions, alone, self.cache))
-        return _reports(self._stages.run(SparkWorkers(self._driver), topology, descriptions, _worker(work)))
+        return _reports(
+            self._stages.run(SparkWorkers(self._driver), topology, descriptions, _worker(work, is_local=False))
+        )
 
     def _is_local(self) -> bool:
         return _is_local(self._driver)
@@ -183,15 +186,20 @@ def share_out(sizes: list[int], slots: int) -> list[list[int]]:
     return shares
 
 
-def _worker(work: bytes) -> Callable[[Iterable[int]], Iterator[tuple[int, dict[str, Any] | ReplayError]]]:
-    """Runs the tasks of shares; (number of the task, its outcome)."""
+def _worker(
+    work: bytes, *, is_local: bool
+) -> Callable[[Iterable[int]], Iterator[tuple[int, dict[str, Any] | ReplayError]]]:
+    """Runs the tasks of shares; (number of the task, its outcome). ``is_local``: on the driver's machine."""
 
     def run(shares_here: Iterable[int]) -> Iterator[tuple[int, dict[str, Any] | ReplayError]]:
         topology, descriptions, shares, cache = pickle.loads(work)
         mine = [number for share in shares_here for number in shares[share]]
         with sharing_groups(len(mine)):
             for number in mine:
-                yield number, _outcome(topology, descriptions[number], cache)
+                outcome = _outcome(topology, descriptions[number], cache)
+                if isinstance(outcome, StorageError) and not is_local:
+                    outcome.say(f"it was on the worker {socket.gethostname()}")
+                yield number, outcome
 
     return run
 
@@ -200,7 +208,18 @@ def _outcome(topology: Topology, description: TaskDescription, cache: str | None
     """The report, or the error as a value, since Spark would turn it into a stack trace."""
     try:
         before = REQUESTS.made()
-        report = run_task(topology, description, None if cache is None else own_cache(cache))
+        report = run_task(topology, description, _cache_here(cache))
         return asdict(replace(report, requests=dict(REQUESTS.made() - before)))
     except ReplayError as error:
         return error
+
+
+def _cache_here(cache: str | None) -> str | None:
+    """On a worker: the directory of its warm copies; None: it has none. Raises StorageError for one that others may
+    write.
+    """
+    try:
+        return None if cache is None else own_cache(cache)
+    except OSError as error:
+        _LOG.warning("no warm copies of state here, so it takes longer to read: %s", error)
+        return None

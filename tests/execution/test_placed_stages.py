@@ -1,5 +1,7 @@
 """Stages whose tasks are placed, on workers that are played (benchmarks/placement/played_workers.py)."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -7,10 +9,13 @@ import pytest
 from kstreams_replay.benchmarks.placement.played_workers import PlayedRunner, PlayedWorkers
 from kstreams_replay.jobs.execution.placement_hint import hint_path, read_hint
 from kstreams_replay.jobs.execution.spark_members import Executor
+from kstreams_replay.jobs.execution.spark_runner import _cache_here
 from kstreams_replay.jobs.execution.state_learner import member_id
-from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.execution.task_description import TaskDescription, TaskReport
+from kstreams_replay.jobs.execution.task_run import LocalRunner, run_task
 from kstreams_replay.jobs.placement.settings import HIGH_AVAILABILITY, STICKY, PlacementSettings
 from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.state.runs.local_copies import copies_in
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.execution.test_state_learner import topology
@@ -136,4 +141,54 @@ def test_a_lost_hint_and_lost_caches_change_no_table(tmp_path, cluster, warehous
 
     increment(warehouse, PlayedRunner(cluster, settings(num_standby_replicas=1)))
 
+    as_one_process(tmp_path, warehouse)
+
+
+def fill(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    """No folder is made below ``folder`` from now on, itself included, since its disk is full."""
+    mkdir = os.mkdir
+
+    def full(path, *arguments, **options):
+        if Path(path).is_relative_to(folder):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        mkdir(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "mkdir", full)
+
+
+def run_as_on_spark(topology: Topology, task: TaskDescription, cache: str | None) -> TaskReport:
+    return run_task(topology, task, _cache_here(cache))
+
+
+@pytest.mark.slow
+def test_a_worker_whose_disk_is_full_from_the_start_is_no_member(tmp_path, cluster, warehouse, monkeypatch):
+    cluster.there.append(Executor("2", "host-2", 1))
+    fill(monkeypatch, cluster.cache(cluster.there[1]))
+    runner = PlayedRunner(cluster, settings(num_standby_replicas=1), run_as_on_spark)
+
+    for _ in range(2):
+        increment(warehouse, runner)
+
+    members = read_hint(warehouse.pipeline("p"))["members"]
+    assert [said["hosts"] for said in members.values()] == [["host-1"]]
+    as_one_process(tmp_path, warehouse)
+
+
+@pytest.mark.slow
+def test_a_worker_whose_disk_becomes_full_leaves_its_tasks_to_one_that_learns_them(
+    tmp_path, cluster, warehouse, monkeypatch
+):
+    cluster.start(2)
+    cache = cluster.cache(cluster.there[1])
+    runner = PlayedRunner(cluster, settings(num_standby_replicas=1))
+    increment(warehouse, runner)
+    before = copies_in(cache)
+    fill(monkeypatch, cache)
+    first = increment(warehouse, runner)
+    cluster.learn()
+    second = increment(warehouse, runner)
+
+    assert "host-2" in first.values()
+    assert set(second.values()) == {"host-1"}  # which could learn what the other has no room for
+    assert set(copies_in(cache)) <= set(before)
     as_one_process(tmp_path, warehouse)

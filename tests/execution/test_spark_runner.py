@@ -12,14 +12,20 @@ import cloudpickle
 import pytest
 from py4j.protocol import Py4JError
 
-from kstreams_replay.jobs.execution.spark_runner import SparkRunner, _warns_without_executors, share_out
+from kstreams_replay.jobs.execution.spark_runner import (
+    SparkRunner,
+    _cache_here,
+    _warns_without_executors,
+    _worker,
+    share_out,
+)
 from kstreams_replay.jobs.execution.worker_python import refuse_other, version_there
 from kstreams_replay.jobs.placement.settings import HIGH_AVAILABILITY, SPARK, PlacementSettings
 from kstreams_replay.jobs.replay import progress
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder
 from kstreams_replay.orchestration.engines import start_spark, wait_for
-from kstreams_replay.state.errors import ConfigError, MachineError
+from kstreams_replay.state.errors import ConfigError, MachineError, StorageError
 from kstreams_replay.state.failures import failure_of
 from kstreams_replay.state.version import VERSION
 from tests.planted import LandedRecord, plant
@@ -93,6 +99,29 @@ def test_what_starting_a_session_raises_is_raised_to_whoever_waits(monkeypatch):
     wait_for(spark, "computed 1")
     with pytest.raises(MachineError, match=r"no java command for local\[3\]"):
         wait_for(spark, "planned 1")
+
+
+@pytest.mark.parametrize(("is_local", "more"), [(True, ""), (False, f"; it was on the worker {socket.gethostname()}")])
+def test_a_worker_whose_disk_is_full_is_named(monkeypatch, tmp_path, is_local, more):
+    def refuse(topology, description, cache):
+        raise StorageError("/tmp", "room on the disk", "No space left on device", "free some")
+
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_runner.run_task", refuse)
+    work = cloudpickle.dumps((None, [None], [[0]], str(tmp_path / "cache")))
+
+    ((number, outcome),) = _worker(work, is_local=is_local)([0])
+
+    assert number == 0
+    assert str(outcome) == f"/tmp: expected room on the disk, got No space left on device; free some{more}"
+
+
+def test_a_worker_that_cannot_make_its_cache_runs_without(tmp_path, monkeypatch, caplog):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("REPLAY_CACHE", str(tmp_path / "file" / "cache"))
+
+    assert _cache_here("as the driver has it") is None
+    assert "no warm copies of state here" in caplog.text
+    assert _cache_here(None) is None
 
 
 @pytest.mark.jvm
