@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError, ResolveError, RESTError, TableAlreadyExistsError, ValidationError
 from pyiceberg.io.pyarrow import (
     compute_statistics_plan,
@@ -29,6 +29,7 @@ from ...state.tables.data_files import DataFile, live_files, open_table
 from ...state.tables.names import OUTPUTS, TableName
 from ...state.tables.object_stores import is_remote, open_filesystem
 from ...state.tables.warehouse import PipelineTables, Warehouse
+from ..landing.lake import iceberg_catalogs
 from .committed_tables import done_row
 
 INCREMENT = "replay.increment"
@@ -98,7 +99,7 @@ def _refuse_same_name(own: PipelineTables, outputs: Sequence[str], kept: Mapping
 def open_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     """As PyIceberg is configured for it, or by ``properties``. Raises ConfigError for one that does not answer."""
     try:
-        return load_catalog(name, **properties)
+        return iceberg_catalogs.open_catalog(name, properties)
     except (RESTError, ValueError, OSError, KeyError, TypeError) as error:
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]
         next_step = f"configure the catalog {name} as PyIceberg does (.pyiceberg.yaml, PYICEBERG_CATALOG__…)"
@@ -146,6 +147,7 @@ class _Target:
                 )
             except TableAlreadyExistsError:  # another one was quicker
                 table = self.catalog.load_table(self.name)
+        self._refuse_code(table)
         # Fields of structs too; where the table has all of them this commits nothing.
         try:
             with table.update_schema() as update:
@@ -164,6 +166,13 @@ class _Target:
             with table.transaction() as transaction:
                 transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: mapping})
         return table
+
+    def _refuse_code(self, table: Table) -> None:
+        # PyIceberg imports the class that this property names, and calls it with the table's location.
+        if (code := TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL) in table.properties:
+            place, expected = f"Iceberg table {'.'.join(self.name)}", "a table whose metadata name no code"
+            next_step = "take the property away, or publish into another --namespace"
+            raise ConfigError(place, expected, f"its property {code}", next_step)
 
     def _described(self, table: Table, file: DataFile) -> IcebergFile:
         """Iceberg's entry of a file, with its counts and bounds from the footer."""

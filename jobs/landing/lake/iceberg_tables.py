@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.catalog import load_catalog
 from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import NoSuchTableError, RESTError
 from pyiceberg.io.pyarrow import _read_deletes, schema_to_pyarrow
@@ -24,6 +23,7 @@ from pyiceberg.types import IntegerType, LongType, PrimitiveType, StringType
 
 from ....state.errors import LandingError
 from ....state.tables.object_stores import is_remote, remember_options
+from .iceberg_catalogs import open_catalog
 from .kept_paths import name_and_root, plain, refuse_elsewhere
 from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable
 from .table_columns import TableColumn, TableColumns
@@ -82,7 +82,7 @@ def open_iceberg(name: str, properties: Mapping[str, str], snapshot: int | None)
 def _loaded(name: str, properties: Mapping[str, str]) -> Table:
     catalog, _, rest = name.partition(".")
     try:
-        return load_catalog(catalog, **properties).load_table(rest)
+        return open_catalog(catalog, properties).load_table(rest)
     except NoSuchTableError:
         next_step = "correct the name: catalog.namespace.table"
         raise LandingError(f"Iceberg table {name}", "a table", "none", next_step) from None
