@@ -30,7 +30,7 @@ from ...state.tables.names import DEAD_LETTER, DROPPED, OUTPUTS, REPARTITION, RE
 from ...state.tables.object_stores import open_filesystem
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.schema_evolution import other_types, union
-from ...state.tables.warehouse import RETRACTED_IN, Warehouse
+from ...state.tables.warehouse import RETRACTED_IN, PipelineTables, Warehouse
 from ...state.wall_clock import now_ms
 from ..history.committed_tables import done_row, read_table
 from ..replay.books import add_books
@@ -286,7 +286,7 @@ class Restatement:
         if version is None:
             assert own_columns is not None, f"{self.own.table(table)}: no table"
             return own_columns
-        path = f"{self.source.root}/{table}"
+        path = PipelineTables(self.source.root).table(table)
         opened = open_table(path, version=version)
         assert opened is not None, f"{path}: no table"
         brought = pa.schema(opened.schema().to_arrow())
@@ -313,7 +313,7 @@ class Restatement:
         version = self.brought().get(table)
         if version is None:
             return
-        root = f"{self.source.root}/{table}"
+        root = PipelineTables(self.source.root).table(table)
         for file in read_files(root, version=version):
             placed = replace(file, root=root)
             if TableName(table).kind == STATE:

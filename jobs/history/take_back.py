@@ -8,6 +8,7 @@ from ...state.errors import ConfigError
 from ...state.tables.commit import take_back as take_back_since
 from ...state.tables.delta_log import is_table, log_begins_after
 from ...state.tables.foreign_commits import Touched
+from ...state.tables.kept_below import below
 from ...state.tables.ledger import LandingLedger, Ledger
 from ...state.tables.names import LANDED, LANDED_DEAD_LETTER, LANDING, TableName
 from ...state.tables.warehouse import Warehouse
@@ -19,7 +20,7 @@ def take_back(warehouse: Warehouse, table: str) -> Touched | None:
 
     Raises ConfigError for a table that is not there, TouchedTable where it cannot be taken back.
     """
-    path = f"{warehouse.root}/{table}"
+    path = below(warehouse.root, table)
     if not is_table(path):
         expected = 'a table of the warehouse, as "landed/clicks" or "shop/outputs/counts"'
         raise ConfigError("take-back", expected, repr(table), "name it as the error does that spoke of it")

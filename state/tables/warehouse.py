@@ -1,6 +1,7 @@
 """Where every table of a warehouse lies, and the fixed schemas.
 
 Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nobody else spells a path of the warehouse.
+A table behind a symbolic link has none: whoever asks for its path gets StorageError.
 
     <warehouse>/landed/<topic>               records as they came, partitioned by `partition`
     <warehouse>/landing/<topic>/ledger       ledger of that topic's landing
@@ -29,7 +30,9 @@ from pyarrow import fs
 from ..argument_types import check_fields, path_text
 from ..errors import ConfigError
 from ..near_names import did_you_mean
+from .kept_below import below
 from .names import (
+    BRANCHES,
     DEAD_LETTER,
     DROPPED,
     LANDED,
@@ -176,27 +179,27 @@ class PipelineTables:
 
     def output(self, name: str) -> str:
         """Changelog of the output topic ``name``."""
-        return f"{self.root}/{TableName.output(_checked(name, 'output'))}"
+        return below(self.root, TableName.output(_checked(name, "output")))
 
     def state(self, store: str) -> str:
         """Rows of the store ``store``."""
-        return f"{self.root}/{TableName.state(_checked(store, 'store'))}"
+        return below(self.root, TableName.state(_checked(store, "store")))
 
     def repartition(self, name: str) -> str:
         """The repartition table ``name``, landed-shaped."""
-        return f"{self.root}/{TableName.repartition(_checked(name, 'repartition table'))}"
+        return below(self.root, TableName.repartition(_checked(name, "repartition table")))
 
     def retractions(self, output: str) -> str:
         """Rows of the output ``output`` that a restatement took back."""
-        return f"{self.root}/{TableName.retractions(_checked(output, 'output'))}"
+        return below(self.root, TableName.retractions(_checked(output, "output")))
 
     def current(self, output: str) -> str:
         """The newest row of every key and window of the output ``output``; there is no table until one is kept."""
-        return f"{self.root}/{TableName.current(_checked(output, 'output'))}"
+        return below(self.root, TableName.current(_checked(output, "output")))
 
     def table(self, name: str) -> str:
         """A table by its name in the ledger: "outputs/x", "state/y", "dropped", …"""
-        return "/".join([self.root, *(_checked(part, "table") for part in name.split("/"))])
+        return below(self.root, "/".join(_checked(part, "table") for part in name.split("/")))
 
     @property
     def name(self) -> str:
@@ -206,27 +209,27 @@ class PipelineTables:
     @property
     def dropped(self) -> str:
         """Refused records, each with its reason."""
-        return f"{self.root}/{DROPPED}"
+        return below(self.root, DROPPED)
 
     @property
     def dead_letter(self) -> str:
         """Undecodable records, with their bytes."""
-        return f"{self.root}/{DEAD_LETTER}"
+        return below(self.root, DEAD_LETTER)
 
     @property
     def ledger(self) -> str:
         """The pipeline's ledger."""
-        return f"{self.root}/{LEDGER}"
+        return below(self.root, LEDGER)
 
     @property
     def quality_results(self) -> str:
         """Verdicts on the guarantees; there is no table until something was checked."""
-        return f"{self.root}/{QUALITY_RESULTS}"
+        return below(self.root, QUALITY_RESULTS)
 
     @property
     def quality_metrics(self) -> str:
         """Numbers of increments; there is no table until something was checked."""
-        return f"{self.root}/{QUALITY_METRICS}"
+        return below(self.root, QUALITY_METRICS)
 
     def heartbeat(self, run: str) -> str:
         """A file that is written time and again while the run ``run`` is at work; no table."""
@@ -273,19 +276,19 @@ class Warehouse:
 
     def landed(self, topic: str) -> str:
         """The landed table of ``topic``."""
-        return f"{self.root}/{TableName.landed(_checked(topic, 'topic'))}"
+        return below(self.root, TableName.landed(_checked(topic, "topic")))
 
     def landed_dead_letter(self, topic: str) -> str:
         """What was found in the sources of ``topic`` and became no record; there is no table until there is some."""
-        return f"{self.root}/{TableName.landed_dead_letter(_checked(topic, 'topic'))}"
+        return below(self.root, TableName.landed_dead_letter(_checked(topic, "topic")))
 
     def landing_ledger(self, topic: str) -> str:
         """The ledger of the landing of ``topic``."""
-        return f"{self.root}/landing/{_checked(topic, 'topic')}/ledger"
+        return below(self.root, f"landing/{_checked(topic, 'topic')}/ledger")
 
     def recorded_time(self, topic: str) -> str:
         """Stream times recorded between the records of ``topic``; there is no table until there is one."""
-        return f"{self.root}/landing/{_checked(topic, 'topic')}/recorded_time"
+        return below(self.root, f"landing/{_checked(topic, 'topic')}/recorded_time")
 
     def verified_files(self, topic: str) -> str:
         """A file, no table, about files of ``topic`` that were found to be what has landed; it may be gone."""
@@ -294,13 +297,13 @@ class Warehouse:
     @property
     def branches(self) -> str:
         """The registry of branches."""
-        return f"{self.root}/branches"
+        return below(self.root, BRANCHES)
 
     def pipeline(self, name: str) -> PipelineTables:
         """Tables of the pipeline ``name``. ConfigError for no name, and for that of another folder."""
         if name in _TAKEN:
             raise ConfigError("pipeline", "a name that is not a folder of the warehouse", name, "choose another name")
-        return PipelineTables(f"{self.root}/{_checked(name, 'pipeline')}")
+        return PipelineTables(below(self.root, _checked(name, "pipeline")))
 
     def topics(self) -> list[str]:
         """Names of the landed topics, in alphabetical order."""
@@ -317,8 +320,7 @@ class Warehouse:
         entries = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
         names = [entry.base_name for entry in entries if entry.type == fs.FileType.Directory]
         names = [name for name in names if name not in _TAKEN and is_name(name)]
-        ledgers = [open_filesystem(f"{self.pipeline(name).ledger}/_delta_log")[1] for name in names]
-        logs = filesystem.get_file_info(ledgers)
+        logs = filesystem.get_file_info([f"{path}/{name}/{LEDGER}/_delta_log" for name in names])
         return sorted(n for n, log in zip(names, logs, strict=True) if log.type == fs.FileType.Directory)
 
     def where_to_look(self, pipeline: str) -> str:

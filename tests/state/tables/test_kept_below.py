@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 
 from kstreams_replay.jobs.execution.placement_hint import hint_path, read_hint, write_hint
 from kstreams_replay.jobs.execution.task_description import exchange_folder
+from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.fsck import fsck
 from kstreams_replay.jobs.landing.file_source import FileSource
 from kstreams_replay.jobs.landing.files.streams import opened
 from kstreams_replay.jobs.landing.files.verified_files import read_verified, write_verified
 from kstreams_replay.jobs.placement.group import Group
 from kstreams_replay.jobs.placement.settings import PlacementSettings
+from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.replay.stage_exchange import clear_exchange, delete_files
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder
 from kstreams_replay.state.errors import DamagedTable, LandingError, StorageError
 from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.kept_below import below, files_below, why_outside
@@ -193,6 +196,27 @@ def test_what_a_task_says_it_wrote_is_deleted_below_its_table_alone(tmp_path):
     with pytest.raises(StorageError, match="names that stay below it"):
         delete_files(str(tmp_path / "table"), [{"path": "../mine"}])
     assert (tmp_path / "mine").exists()
+
+
+@pytest.mark.parametrize("folder", ["p", "p/outputs", "p/outputs/out", "p/ledger", "landed", "landed/in", "landing/in"])
+def test_a_table_behind_a_link_is_not_read_and_nothing_is_written_there(tmp_path, folder):
+    warehouse, builder = Warehouse(str(tmp_path / "warehouse")), StreamsBuilder()
+    builder.stream("in", Consumed(Serde.string(), Serde.string())).to("out")
+    topology, elsewhere = builder.build(), tmp_path / "elsewhere"
+    plant(warehouse, "in", [LandedRecord(0, b"a", b"x", 1)], partitions=1)
+    list(replay(warehouse, topology, pipeline="p", runner=LocalRunner()))
+    plant(warehouse, "in", [LandedRecord(0, b"a", b"y", 2)], partitions=1)
+    (tmp_path / "warehouse" / folder).rename(elsewhere)
+    (tmp_path / "warehouse" / folder).symlink_to(elsewhere)
+    before = sorted(elsewhere.rglob("*"))
+
+    for use in (
+        lambda: list(replay(warehouse, topology, pipeline="p", runner=LocalRunner())),
+        lambda: fsck(warehouse),
+    ):
+        with pytest.raises(StorageError, match=f"behind the symbolic link {tmp_path}/warehouse/{folder}"):
+            use()
+    assert sorted(elsewhere.rglob("*")) == before
 
 
 def test_hints_are_not_written_through_links(tmp_path):
