@@ -7,7 +7,7 @@ cannot run it is a MachineError with the next step, never a stack trace.
     REPLAY_SPARK_MASTER         default ``local[n]``, n = all cores
     REPLAY_SPARK_DRIVER_MEMORY  default ``2g``
     REPLAY_IVY_SETTINGS         an Ivy settings file instead of ours (a company's mirror)
-    REPLAY_IVY_CACHE            default ``~/.ivy2/cache``
+    REPLAY_IVY_CACHE            default ``~/.ivy2/cache``; one that others may write is refused
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from pyspark.sql import SparkSession
 
 from ...state.compilation.numba_cache import alone
 from ...state.errors import MachineError
-from ...state.private_folders import private_folder
+from ...state.private_folders import private_folder, refuse_shared
 from .java import check_java, java_command
 from .spark_class_archive import archive_of, make_archive, options_to_use
 from .spark_connect import driver_of, refuse_connect
@@ -66,6 +66,7 @@ PROVIDED_BY_SPARK = (
 )
 """Organisations whose jars come with PySpark; fetching them once more costs half a minute."""
 
+_IVY_VARIABLE = "REPLAY_IVY_CACHE"
 _LOG = logging.getLogger(__name__)
 _STARTING = Lock()
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -189,7 +190,11 @@ def _archive(jars: Sequence[Path]) -> Path:
 
 
 def _ivy_cache() -> Path:
-    return Path(os.environ.get("REPLAY_IVY_CACHE") or Path.home() / ".ivy2" / "cache")
+    """Raises StorageError for one that is named and that others may write, since jars are code."""
+    named = os.environ.get(_IVY_VARIABLE)
+    if named and os.path.lexists(named):
+        refuse_shared(named, _IVY_VARIABLE, owners={0, os.geteuid(), os.stat(__file__).st_uid})
+    return Path(named or Path.home() / ".ivy2" / "cache")
 
 
 def _settings(jars: Sequence[Path]) -> dict[str, str]:

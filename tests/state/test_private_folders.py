@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kstreams_replay.jobs.execution.spark_session import _ivy_cache, _settings
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.state.compilation.numba_cache import refuse_foreign
 from kstreams_replay.state.errors import StorageError
@@ -159,6 +160,26 @@ def test_a_worker_makes_the_cache_that_its_environment_names(tmp_path, monkeypat
 
     assert own_cache("/as/the/driver/has/it") == str(tmp_path / "mine")
     assert mode_of(tmp_path / "mine") == 0o700
+
+
+def test_a_driver_of_spark_refuses_a_folder_that_somebody_has_planted(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / f"replay-spark-{ME}").mkdir()
+    (tmp_path / f"replay-spark-{ME}").chmod(0o777)
+
+    with pytest.raises(StorageError, match="TMPDIR"):
+        _settings([])
+
+
+def test_jars_are_not_taken_from_a_folder_that_others_may_write(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPLAY_IVY_CACHE", str(tmp_path / "jars"))
+    assert _ivy_cache() == tmp_path / "jars", "it is made when it is needed"
+    (tmp_path / "jars").mkdir()
+    assert _ivy_cache() == tmp_path / "jars"
+    (tmp_path / "jars").chmod(0o777)
+
+    with pytest.raises(StorageError, match="REPLAY_IVY_CACHE"):
+        _ivy_cache()
 
 
 def test_compiled_code_is_not_read_from_a_folder_that_others_may_write(tmp_path, monkeypatch):
