@@ -15,6 +15,7 @@ from pyarrow import fs
 from kstreams_replay.jobs.bootstrap import kafka_application
 from kstreams_replay.jobs.landing import kafka_offsets
 from kstreams_replay.jobs.landing.kafka_source import KafkaSource
+from kstreams_replay.jobs.landing.lake.lake_source import LakeSource
 from kstreams_replay.jobs.publish import kafka_client
 from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, Topology
 from kstreams_replay.orchestration.cli.main import COMMANDS, main
@@ -332,6 +333,17 @@ def test_a_broker_that_refuses_the_connection_is_named_without_the_credentials(c
 
     said = capfd.readouterr()
     assert MARK not in repr(source) + "".join(traceback.format_exception(caught.value)) + said.out + said.err
+
+
+@pytest.mark.usefixtures("nothing_hidden")
+def test_a_catalog_of_iceberg_is_named_without_the_credentials():
+    source = LakeSource(iceberg="lake.shop.clicks", catalog={"type": "rest", "uri": "", "token": f"{MARK}-token"})
+
+    with pytest.raises(ConfigError, match="nothing: it is of iceberg") as caught:
+        LakeSource(delta="bronze/clicks", catalog=source.catalog)
+
+    assert MARK not in repr(source) + str(caught.value)
+    assert without_hidden(f"no such token: {MARK}-token") == f"no such token: {HIDDEN}"
 
 
 class RefusingRegistry:

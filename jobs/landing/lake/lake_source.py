@@ -10,6 +10,7 @@ from typing import Any
 
 from ....state.argument_types import check_fields, path_text
 from ....state.errors import ConfigError
+from ....state.hidden_values import hide
 from ..file_source import SERDE_TYPES, TIMESTAMP_UNITS, FileSource
 from .layouts import AUTO, LAYOUTS
 
@@ -26,7 +27,7 @@ class LakeSource:
     ``delta``: the path or URI of a Delta table, ``iceberg``: ``catalog.namespace.table``, as PyIceberg names it; one of
     them. ``version`` of Delta, ``snapshot`` of Iceberg: up to which rows are taken; None: the newest.
     ``catalog``: properties of the Iceberg catalog over those of PyIceberg's own configuration; they are never written
-    down.
+    down, and what is a credential among them is not shown.
 
     ``layout``: which columns are Kafka's: one of ``LAYOUTS``, or ``auto``: the one whose columns the table has.
     ``timestamp``, ``timestamp_unit``, ``key``, ``value``, ``key_type``, ``value_type``, ``partition``, ``offset``,
@@ -57,7 +58,7 @@ class LakeSource:
     topic_column: str | None = None
     zone: str | None = None
     in_place: bool = False
-    catalog: Mapping[str, str] = field(default_factory=dict)
+    catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.delta is not None:
@@ -66,6 +67,7 @@ class LakeSource:
             given = getattr(self, name)
             object.__setattr__(self, name, tuple(given) if isinstance(given, list) else given)
         check_fields(self)
+        hide(self.catalog)
         given = [name for name in ("delta", "iceberg") if getattr(self, name) is not None]
         _refuse("delta, iceberg", given, len(given) == 1, "one of both")
         for name, of in (("version", "delta"), ("snapshot", "iceberg"), ("catalog", "iceberg")):
