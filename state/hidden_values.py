@@ -29,8 +29,13 @@ def hide(settings: Mapping[str, str]) -> None:
                 _hidden.update({secret, quote(secret, safe="")})
 
 
+def is_credential(name: str) -> bool:
+    """Whether a setting of that name is one."""
+    return _SECRET_NAMES.search(name) is not None
+
+
 def _secrets(name: str, value: str) -> Iterator[str]:
-    if _SECRET_NAMES.search(name):
+    if is_credential(name):
         yield value
     for match in _WITHIN.finditer(value):
         yield match[1] or match[2]

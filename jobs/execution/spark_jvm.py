@@ -1,7 +1,8 @@
 """The JVM that Spark runs in, and what it writes to stderr.
 
 Rule: while it starts, its lines are held. If it does not start, the error has them as a note; else they are dropped.
-Afterwards each line goes to this process's stderr, except those without information.
+Afterwards each line goes to this process's stderr, except those without information. PySpark hands settings to the JVM
+as arguments, which every user of the machine can read. So a credential comes after the start, by the socket.
 """
 
 import os
@@ -11,6 +12,8 @@ from typing import Any, BinaryIO
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
+
+from ...state.hidden_values import hide, is_credential, without_hidden
 
 MEANINGLESS = (b"WARNING: Using incubator modules: jdk.incubator.vector",)
 """Lines about settings that Spark itself has switched on."""
@@ -61,14 +64,16 @@ class JvmStderr:
 
 def start_context(settings: dict[str, str]) -> None:
     """Launch a JVM and the SparkContext of this process in it. Raises what PySpark raises, with the JVM's lines as a
-    note.
+    note; what is a credential among ``settings`` is not shown.
     """
+    hide(settings)
+    said = SparkConf().setAll([(name, value) for name, value in settings.items() if not is_credential(name)])
     conf = SparkConf().setAll(list(settings.items()))
     stderr = JvmStderr()
     try:
-        SparkContext(conf=conf, gateway=_gateway(conf, stderr))
+        SparkContext(conf=conf, gateway=_gateway(said, stderr))
     except Exception as error:
-        error.add_note(stderr.held())
+        error.add_note(without_hidden(stderr.held()))
         raise
     stderr.pass_on()
 

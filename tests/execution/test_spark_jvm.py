@@ -3,7 +3,9 @@
 import os
 import time
 
-from kstreams_replay.jobs.execution.spark_jvm import JvmStderr
+from kstreams_replay.jobs.execution import spark_jvm
+from kstreams_replay.jobs.execution.spark_jvm import JvmStderr, start_context
+from kstreams_replay.state import hidden_values
 
 INCUBATOR = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
 
@@ -31,3 +33,22 @@ def test_lines_are_held_until_the_jvm_has_started_and_then_passed_on_as_they_com
         until(lambda: said.extend(passed_on.read() or b"") or said.endswith(b"spark ERROR x\n"))
 
     assert said == b"java.lang.Error: no\n\tat x\nspark ERROR x\n"
+
+
+def test_a_credential_among_the_settings_is_no_argument_of_the_jvm_and_reaches_spark_all_the_same(monkeypatch):
+    settings = {
+        "spark.master": "local[1]", "spark.authenticate": "true", "spark.authenticate.secret": "MARKED-secret",
+        "spark.hadoop.fs.s3a.access.key": "MARKED-key", "spark.ssl.keyPassword": "MARKED-password",
+    }  # fmt: skip
+    given = {}
+    monkeypatch.setattr(hidden_values, "_hidden", set())
+    monkeypatch.setattr(spark_jvm, "launch_gateway", lambda conf, **_: given.update(launched=dict(conf.getAll())))
+    monkeypatch.setattr(spark_jvm, "SparkContext", lambda conf, **_: given.update(context=dict(conf.getAll())))
+
+    start_context(settings)
+
+    assert given == {
+        "launched": {"spark.master": "local[1]", "spark.authenticate": "true"},
+        "context": settings,
+    }  # fmt: skip
+    assert hidden_values.without_hidden("no such MARKED-password") == "no such [hidden]"
