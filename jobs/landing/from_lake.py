@@ -266,13 +266,15 @@ class LakeLander:
             return LakeChanges(
                 unknown=f"it is another one than {before['place']}, which landed before", is_other_table=True
             )
-        if before["version"] == table.version:
+        # Landings of earlier versions of this package did not keep the digest.
+        files = before.get("files")
+        if before["version"] == table.version and files in (None, table.files_digest):
             return LakeChanges()
         if table.is_before(before["version"]):
             word = table.version_word
             warn(f"{self.topic}: {word} {table.version} is older than {word} {before['version']}, which has landed")
             return LakeChanges()
-        return table.since(before["version"])
+        return table.since(before["version"], files)
 
     def _declared(self, landed: LandingDoneRow | None) -> int | None:
         """The number of partitions that is asked for. LandingError: the topic has another one."""
@@ -298,6 +300,7 @@ class LakeLander:
             "place": table.place,
             "id": table.id,
             "version": table.version,
+            "files": table.files_digest,
             "layout": view.why,
             "mapping": mapping.to_dict(),
         }

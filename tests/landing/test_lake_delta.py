@@ -389,6 +389,34 @@ def test_a_table_at_another_place_is_the_same_table(warehouse, tmp_path):
     assert land(warehouse, tmp_path / "moved").records == 2
 
 
+def test_a_table_that_was_put_back_from_a_copy_of_it_is_compared_and_none_of_its_rows_is_lost(warehouse, tmp_path):
+    path = tmp_path / "bronze"
+    bronze(path, rows(0, 4), rows(4, 8))
+    shutil.copytree(path, tmp_path / "copy")
+    bronze(path, rows(8, 12))
+    land(warehouse, path)
+    shutil.rmtree(path)
+    shutil.copytree(tmp_path / "copy", path)
+    with pytest.raises(
+        LandingError, match=r"got 4 landed records are gone from the table \(partition 0: offsets 4 to 5"
+    ):
+        land(warehouse, path)  # of the versions 0 to 2, which landed, 0 and 1 are there
+    with pytest.raises(LandingError, match="its newest version is 1, and version 2 has landed"):
+        land(warehouse, path, rules={"on_change": "erase"})
+    bronze(path, rows(8, 20))  # another version 2
+
+    again = land(warehouse, path)
+    bronze(path, rows(20, 24))
+    appended = land(warehouse, path)
+
+    assert records_of(warehouse) == in_order(rows(0, 24))
+    assert (again.records, appended.records, appended.warnings) == (8, 4, ())
+    assert again.warnings == (
+        f"clicks: all of Delta table {path} was compared with what has landed, since its version 2 has other files "
+        "than when it landed",
+    )
+
+
 def test_another_table_is_compared_and_continues_the_topic(warehouse, tmp_path):
     bronze(tmp_path / "bronze", rows(0, 10))
     land(warehouse, tmp_path / "bronze")

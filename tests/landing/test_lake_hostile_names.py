@@ -33,7 +33,7 @@ LEADS_OUT = [
 def table_with(name: str, root: str | None = None, other_roots: tuple[str, ...] = ()) -> LakeTable:
     return LakeTable(
         format="Delta", place="/lake/table", root="/lake/table", id="1", version=0, columns=TableColumns(()),
-        files=(LakeFile(name, 1, root=root),), since=lambda before: LakeChanges(), upserts=lambda: None,
+        files=(LakeFile(name, 1, root=root),), since=lambda before, files: LakeChanges(), upserts=lambda: None,
         is_before=lambda later: False, other_roots=other_roots,
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ from ....state.errors import LandingError
 from ....state.tables.data_files import OpenedTable
 from ....state.tables.object_stores import open_filesystem, refuse_encoded
 from .kept_paths import name_and_root
-from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable
+from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable, digest_of
 from .table_columns import TableColumn, TableColumns
 
 READER_FEATURES = (
@@ -52,9 +52,9 @@ def open_delta(uri: str, version: int | None) -> LakeTable:
         version=table.version(),
         columns=columns,
         files=tuple(_files(table, columns, uri, has_vectors=_VECTORS in features)),
-        since=lambda before: _changes(uri, columns, table.version(), before),
+        since=lambda before, known: _changes(uri, columns, table.version(), before, known),
         upserts=lambda: _upserts(table),
-        is_before=lambda later: table.version() < later,
+        is_before=lambda later: version is not None and version < later,
     )
 
 
@@ -173,11 +173,18 @@ def _upserts(table: DeltaTable) -> str | None:
     return None
 
 
-def _changes(uri: str, columns: TableColumns, version: int, before: int) -> LakeChanges:
-    """What the commits after ``before`` did, up to ``version``."""
+def _changes(uri: str, columns: TableColumns, version: int, before: int, known: str | None) -> LakeChanges:
+    """What the commits after ``before`` did, up to ``version``. ``known``: the digest of the files that it had."""
+    # Whoever puts an older copy of a table in its place, and appends to it, writes the same numbers for other rows.
+    if version < before:
+        why = f"its newest version is {version}, and version {before} has landed"
+        return LakeChanges(unknown=why, is_other_table=True)
     try:
-        older = _opened(uri, before)
-        old_files = {file.name: file.bounds for file in _files(older, columns, uri, has_vectors=False)}
+        older = tuple(_files(_opened(uri, before), columns, uri, has_vectors=False))
+        if known not in (None, digest_of(older)):
+            why = f"its version {before} has other files than when it landed"
+            return LakeChanges(unknown=why, is_other_table=True)
+        old_files = {file.name: file.bounds for file in older}
         commits = [(number, _commit(uri, number)) for number in range(before + 1, version + 1)]
     except (LandingError, FileNotFoundError):
         return LakeChanges(unknown=f"its log does not go back to version {before} any more")

@@ -72,7 +72,8 @@ def open_iceberg(name: str, properties: Mapping[str, str], snapshot: int | None)
         version=0 if current is None else current.snapshot_id,
         columns=_columns(table, schema),
         files=files,
-        since=lambda before: _changes(table, schema, current, before, roots),
+        # Ids of snapshots are random, so one of the same id has the same files.
+        since=lambda before, _: _changes(table, schema, current, before, roots),
         upserts=lambda: _upserts(table, schema),
         is_before=lambda later: _is_before(table, current, later),
         other_roots=roots[1:],

@@ -4,8 +4,10 @@ Owns these words, the same for Delta and Iceberg. Rule: the rows of a table are 
 of the version without the rows that were deleted in them, with the values that only the log has.
 """
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,9 +73,10 @@ class LakeChanges:
 class LakeTable:
     """``place``: as a user calls it; ``root``: below which names of files are. ``id``: by which it is known though it
     moves. ``version``: number of Delta's, or Iceberg's snapshot. ``upserts``: asks by what it is known that it
-    keeps the last value of a key alone; None: by nothing. ``since``: what changed since a version. ``is_before``:
-    whether it came before a version that the table still has. ``other_roots``: further folders that its files may be
-    below. Raises LandingError for a file that is below none of them.
+    keeps the last value of a key alone; None: by nothing. ``since``: what changed since a version that had files of the
+    given digest (None: it is not known). ``is_before``: whether it came before a version that the table still has.
+    ``other_roots``: further folders that its files may be below. Raises LandingError for a file that is below none of
+    them.
     """
 
     format: str
@@ -83,7 +86,7 @@ class LakeTable:
     version: int
     columns: TableColumns
     files: tuple[LakeFile, ...]
-    since: Callable[[int], LakeChanges]
+    since: Callable[[int, str | None], LakeChanges]
     upserts: Callable[[], str | None]
     is_before: Callable[[int], bool]
     other_roots: tuple[str, ...] = ()
@@ -93,7 +96,18 @@ class LakeTable:
         for file in self.files:
             refuse_elsewhere(place, roots, file.name, file.root)
 
+    @cached_property
+    def files_digest(self) -> str:
+        """Of its files: what a version of this number has to have again, to be this one."""
+        return digest_of(self.files)
+
     @property
     def version_word(self) -> str:
         """What its versions are called."""
         return "snapshot" if self.format == "Iceberg" else "version"
+
+
+def digest_of(files: Iterable[LakeFile]) -> str:
+    """Of the names and lengths of files, in whatever order they come."""
+    known = sorted((file.name, file.bytes) for file in files)
+    return hashlib.blake2b(repr(known).encode(), digest_size=8).hexdigest()
