@@ -275,6 +275,20 @@ def test_what_is_missing_before_the_next_rows_is_a_gap(warehouse, tmp_path):
     )
 
 
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_what_is_appended_below_the_landed_offsets_is_refused_also_when_it_was_compacted_meanwhile(
+    warehouse, tmp_path, is_compacted
+):
+    bronze(tmp_path / "bronze", [row for row in rows(0, 20) if row.offset != 4])
+    land(warehouse, tmp_path / "bronze")
+    table = bronze(tmp_path / "bronze", rows(8, 9), rows(9, 10))  # the offset 4 of both partitions
+    if is_compacted:
+        table.optimize.compact()
+
+    with pytest.raises(LandingError, match="got offset 4, with which no record has landed"):
+        land(warehouse, tmp_path / "bronze")
+
+
 def test_a_history_that_begins_later_says_so(warehouse, tmp_path):
     bronze(tmp_path / "bronze", rows(10, 20))
 

@@ -191,14 +191,19 @@ def _changes(uri: str, columns: TableColumns, version: int, before: int, known: 
     paths = dict(_leaves(columns.columns))
     came: dict[str, bool] = {}
     bounds = dict(old_files)
+    passed: list[Bounds] = []
     touched: list[Bounds] = []
     did: list[str] = []
     for number, actions in commits:
         took = False
         for action in actions:
-            if (remove := action.get("remove")) is not None and remove.get("dataChange", True):
-                touched.append(bounds.get(_name(uri, remove["path"]), {}))
-                took = True
+            if (remove := action.get("remove")) is not None:
+                name = _name(uri, remove["path"])
+                if remove.get("dataChange", True):
+                    touched.append(bounds.get(name, {}))
+                    took = True
+                elif came.get(name):
+                    passed.append(bounds[name])
         for action in actions:
             if (add := action.get("add")) is not None:
                 name = _name(uri, add["path"])
@@ -210,7 +215,7 @@ def _changes(uri: str, columns: TableColumns, version: int, before: int, known: 
             words = next((a["commitInfo"].get("operation") for a in actions if "commitInfo" in a), None)
             did.append(f"{words or 'a commit'} in version {number}")
     added = frozenset(name for name, is_new in came.items() if is_new)
-    return LakeChanges(added, frozenset(came) - added, tuple(touched), tuple(did))
+    return LakeChanges(added, frozenset(came) - added, tuple(passed), tuple(touched), tuple(did))
 
 
 def _commit(uri: str, number: int) -> list[dict[str, Any]]:

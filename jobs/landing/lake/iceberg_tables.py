@@ -243,6 +243,7 @@ def _changes(
         if before != 0 or (snapshots and oldest.parent_snapshot_id is not None):
             return LakeChanges(unknown=f"snapshot {before} has expired or is on no branch of it any more")
     added, moved = set[str](), set[str]()
+    passed: list[Bounds] = []
     removed: list[Bounds] = []
     did: list[str] = []
     takes = False
@@ -263,15 +264,17 @@ def _changes(
                 elif entry.status == ManifestEntryStatus.ADDED:
                     (moved if is_move else added).add(name_and_root(entry.data_file.file_path, roots)[0])
                 elif entry.status == ManifestEntryStatus.DELETED:
+                    if is_move and name_and_root(entry.data_file.file_path, roots)[0] in added:
+                        passed.append(_bounds(schema, entry.data_file))
                     took = took or not is_move
                     removed.append(_bounds(schema, entry.data_file))
         if took:
             takes = True
             did.append(f"{operation.value if operation else 'a commit'} in snapshot {snapshot.snapshot_id}")
     if not takes:
-        return LakeChanges(frozenset(added), frozenset(moved))
+        return LakeChanges(frozenset(added), frozenset(moved), tuple(passed))
     assert current is not None
     tasks = table.scan(snapshot_id=current.snapshot_id).plan_files()
     # Delete files take rows out of data files that stay, so any file that has some may have lost landed rows.
     hidden = [_bounds(schema, task.file) for task in tasks if task.delete_files]
-    return LakeChanges(frozenset(added), frozenset(moved), (*removed, *hidden), tuple(did))
+    return LakeChanges(frozenset(added), frozenset(moved), tuple(passed), (*removed, *hidden), tuple(did))

@@ -51,13 +51,15 @@ class LakeFile:
 @dataclass(frozen=True, slots=True)
 class LakeChanges:
     """What was done between two versions. ``added``: names of files of the newer one with rows that came; ``moved``:
-    those whose rows were in other files before. ``touched``: bounds of files of which rows were deleted or changed.
+    those whose rows were in other files before. ``passed``: bounds of files that came and are gone again, since their
+    rows moved. ``touched``: bounds of files of which rows were deleted or changed.
     ``did``: the statements that did, in words. ``unknown``: why nothing of all this is known; None: it is.
     ``is_other_table``: it was deleted and created again since.
     """
 
     added: frozenset[str] = frozenset()
     moved: frozenset[str] = frozenset()
+    passed: tuple[Bounds, ...] = ()
     touched: tuple[Bounds, ...] = ()
     did: tuple[str, ...] = ()
     unknown: str | None = None

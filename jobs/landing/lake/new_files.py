@@ -30,11 +30,14 @@ def files_to_read(
     own.sort(key=lambda file: ((numbers_of(file.bounds, mapping.offset) or (0, 0))[0], file.name))
     if changes is None or changes.unknown is not None:
         return own
+    # What came below the landed offsets is refused, and not left out, also where its rows have moved meanwhile.
+    below = [bounds for bounds in changes.passed if _may_be_below(mapping, bounds, began)]
     return [
         file
         for file in own
         if file.name in changes.added
         or (file.name in changes.moved and _may_be_new(mapping, file.bounds, began))
+        or (file.name in changes.moved and any(overlaps(mapping, file.bounds, each) for each in below))
         or any(overlaps(mapping, file.bounds, touched) for touched in changes.touched)
     ]
 
@@ -45,6 +48,12 @@ def may_have_topic(mapping: LakeMapping, bounds: Bounds) -> bool:
     if not isinstance(least, str) or not isinstance(most, str):
         return True
     return least <= (mapping.topic or "") <= most
+
+
+def _may_be_below(mapping: LakeMapping, bounds: Bounds, began: Mapping[int, int]) -> bool:
+    offsets, partitions = numbers_of(bounds, mapping.offset), numbers_of(bounds, mapping.partition)
+    ends = began.values() if partitions is None else [began.get(p, 0) for p in range(partitions[0], partitions[1] + 1)]
+    return offsets is None or offsets[0] < max(ends, default=0)
 
 
 def _may_be_new(mapping: LakeMapping, bounds: Bounds, began: Mapping[int, int]) -> bool:
