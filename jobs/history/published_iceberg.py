@@ -2,17 +2,26 @@
 
 Owns Iceberg's metadata for them. Rule: a table of the catalog lists the files that the output has as of the last done
 increment, neither more nor fewer, in one snapshot that names the increment; nothing is copied. Files that the catalog
-lists are compared with those, so the next publication makes up for one that died. Kafka's partition is in no
-file but in the folder's name, so it is an identity partition of the table, whose value Iceberg keeps beside each file.
+lists are compared with those, so the next publication makes up for one that died. Of two at once the later one looks
+again at what there is. Kafka's partition is in no file but in the folder's name, so it is an identity partition of the
+table, whose value Iceberg keeps beside each file.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import NoSuchTableError, ResolveError, RESTError, TableAlreadyExistsError, ValidationError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchTableError,
+    ResolveError,
+    RESTError,
+    TableAlreadyExistsError,
+    ValidationError,
+)
 from pyiceberg.io.pyarrow import (
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
@@ -23,9 +32,11 @@ from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.typedef import Record
 
-from ...state.errors import ConfigError
+from ...state.errors import CommitLost, ConfigError
 from ...state.tables.branch_files import current_tables, table_files, table_names, table_parts
 from ...state.tables.data_files import DataFile, live_files, open_table
+from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import OUTPUTS, TableName
 from ...state.tables.object_stores import is_remote, open_filesystem
 from ...state.tables.warehouse import PipelineTables, Warehouse
@@ -38,6 +49,8 @@ _PARTITION = "partition"
 _BOUNDED = ("offset", "increment", "record_time_ms", "window_start_ms", "window_end_ms")
 """Columns of which Iceberg keeps bounds; of keys and values it keeps none, so that its metadata has none of them."""
 _METRICS = "write.metadata.metrics"
+_ATTEMPTS = 5
+"""So many times a publication is begun, where others publish at the same time."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +75,35 @@ def publish_iceberg(
     ``catalog``, as PyIceberg is configured for it or by ``properties``. ``namespace``: None is the pipeline's name.
 
     Raises ConfigError for a catalog that does not answer, and where an output has the name that another one's current
-    values get there; LedgerError for a pipeline of which nothing is done.
+    values get there; LedgerError for a pipeline of which nothing is done; CommitLost where others always commit first.
     """
-    row, own = done_row(warehouse, pipeline), warehouse.pipeline(pipeline)
+    opened = open_catalog(catalog, properties or {})
+    published: list[Published] | None = None
+    refused = ""
+    for _ in range(_ATTEMPTS):
+        row = done_row(warehouse, pipeline)
+        try:
+            published = _published(warehouse, pipeline, row, opened, namespace)
+        except CommitFailedException as error:
+            refused = str(error)
+            continue  # the tables are others now, and so may be the last increment
+        if done_row(warehouse, pipeline).increment == row.increment:
+            break
+    if published is None:
+        next_step = "publish again when nobody else does (the next run does it, too)"
+        raise CommitLost(f"catalog {catalog}", "a commit", f"others before each of {_ATTEMPTS} ({refused})", next_step)
+    return published
+
+
+def _published(
+    warehouse: Warehouse, pipeline: str, row: LedgerRow[DoneRow], opened: Catalog, namespace: str | None
+) -> list[Published]:
+    """As of ``row``. Raises CommitFailedException where somebody else commits meanwhile."""
+    own = warehouse.pipeline(pipeline)
     outputs = [table for table in table_names(row.content) if TableName(table).kind == OUTPUTS]
     kept = {f"{TableName(table).name}_current": table for table in current_tables(own.root)}
     _refuse_same_name(own, outputs, kept)
     into = pipeline if namespace is None else namespace
-    opened = open_catalog(catalog, properties or {})
     opened.create_namespace_if_not_exists((into,))
     published = []
     for table in outputs:
@@ -116,9 +150,12 @@ class _Target:
     def publish(self, schema: pa.Schema, files: Sequence[DataFile], increment: int) -> Published:
         table = self._table(schema)
         wanted = {_address(file.root or self.root, file.path): file for file in files if file.records}
-        there = {task.file.file_path: task.file for task in table.scan().plan_files()}
-        added = [file for address, file in wanted.items() if address not in there]
-        removed = [file for address, file in there.items() if address not in wanted]
+        listed = [task.file for task in table.scan().plan_files()]
+        times = Counter(file.file_path for file in listed)
+        # Earlier versions of this package could list a file twice, where two of them published at once.
+        added = [file for address, file in wanted.items() if times[address] != 1]
+        there = {file.file_path: file for file in listed}
+        removed = [file for address, file in there.items() if address not in wanted or times[address] > 1]
         snapshot = table.current_snapshot()
         if added or removed or snapshot is None:
             self._commit(table, added, removed, increment)
@@ -126,6 +163,9 @@ class _Target:
 
     def _commit(self, table: Table, added: Sequence[DataFile], removed: Sequence[IcebergFile], increment: int) -> None:
         said = {INCREMENT: str(increment)}
+        # PyIceberg would repeat the commit behind that of another publisher, and list files twice that both have added.
+        properties = {**table.properties, TableProperties.COMMIT_NUM_RETRIES: "0"}
+        table.metadata = table.metadata.model_copy(update={"properties": properties})
         with table.transaction() as transaction:
             update = transaction.update_snapshot(snapshot_properties=said)
             # A fast append lists new files in a manifest of their own and rewrites none, but cannot take files out.

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 
 from kstreams_replay.jobs.branches.backfill import backfill
@@ -18,13 +19,14 @@ from kstreams_replay.jobs.branches.promotion import promote
 from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.execution.spark_session import SCALA, SPARK_LINE, resolve
 from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history import published_iceberg
 from kstreams_replay.jobs.history.committed_tables import read_changelog, read_newest
 from kstreams_replay.jobs.history.current_values import keep_current
 from kstreams_replay.jobs.history.published_iceberg import publish_iceberg
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, TimeWindows, Topology, fold
 from kstreams_replay.orchestration.cli.main import main
-from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.errors import CommitLost, ConfigError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.rest_catalog import RestCatalog, rest_catalog
 from tests.planted import LandedRecord, plant
@@ -194,6 +196,56 @@ def test_it_follows_increments_restores_and_branches(warehouse, settings, catalo
     assert rows_of(catalog.load_table(("p", "out"))) == want(warehouse)
     (found,) = publish_iceberg(warehouse, "p", "here", properties=settings)
     assert (found.added, found.removed) == (0, 0)
+
+
+@pytest.mark.parametrize("is_later", [False, True])
+def test_two_that_publish_at_once_list_each_file_of_the_last_increment_once(
+    warehouse, settings, catalog, monkeypatch, is_later
+):
+    commit = published_iceberg._Target._commit
+
+    def commit_second(*given: Any) -> None:
+        monkeypatch.setattr(published_iceberg._Target, "_commit", commit)
+        if is_later:
+            land(warehouse, 10, 8)
+            run(warehouse)
+        publish_iceberg(warehouse, "p", "here", properties=settings)
+        commit(*given)
+
+    monkeypatch.setattr(published_iceberg._Target, "_commit", commit_second)
+    publish_iceberg(warehouse, "p", "here", properties=settings)
+
+    table = catalog.load_table(("p", "out"))
+    assert rows_of(table) == want(warehouse)
+    assert [each.summary.additional_properties["replay.increment"] for each in table.snapshots() if each.summary] == [
+        "2" if is_later else "1"
+    ]
+
+
+def test_a_file_that_is_listed_twice_is_listed_once_after_the_next_publication(warehouse, settings, catalog):
+    publish_iceberg(warehouse, "p", "here", properties=settings)
+    table = catalog.load_table(("p", "out"))
+    listed = [task.file for task in table.scan().plan_files()]
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as snapshot:
+        for file in listed:
+            snapshot.append_data_file(file)
+    assert len(rows_of(catalog.load_table(("p", "out")))) == 2 * len(want(warehouse))
+
+    publish_iceberg(warehouse, "p", "here", properties=settings)
+
+    assert rows_of(catalog.load_table(("p", "out"))) == want(warehouse)
+
+
+def test_a_publication_before_which_others_always_commit_is_given_up(warehouse, settings, monkeypatch):
+    def lose(*_: object) -> None:
+        raise CommitFailedException("another one was quicker")
+
+    monkeypatch.setattr(published_iceberg._Target, "_commit", lose)
+
+    with pytest.raises(
+        CommitLost, match=r"catalog here: expected a commit, got others before each of 5 \(another one was quicker\)"
+    ):
+        publish_iceberg(warehouse, "p", "here", properties=settings)
 
 
 THIRDS = "ms % 3 = 0"
