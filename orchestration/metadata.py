@@ -23,6 +23,7 @@ from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import SubTopology
 from ..state.tables.branch_files import landed_files
 from ..state.tables.data_files import read_files
+from ..state.tables.files_in_place import source_in_place
 from ..state.tables.ledger import LedgerRow
 from ..state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow, PlanRow
 from ..state.tables.names import DROPPED, LANDED, STATE, TableName, TaskId
@@ -179,7 +180,7 @@ def _landed(pipeline: Pipeline, topic: str, row: LedgerRow[LandingDoneRow]) -> M
         files = landed_files(pipeline.warehouse, topic, row)
         said |= {
             "dagster/row_count": sum(file.records for file in files),
-            "in_place": row.content.source["lake"]["place"],
+            "in_place": source_in_place(pipeline.warehouse, topic, row)["lake"]["place"],
         }
     return said
 

@@ -22,6 +22,7 @@ from ...state.tables.branch_files import (
     table_names,
 )
 from ...state.tables.data_files import read_files
+from ...state.tables.files_in_place import source_in_place
 from ...state.tables.kept_below import below, files_below
 from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, Excluded, LandingDoneRow, PlanRow
@@ -71,7 +72,8 @@ class WhatGoes:
         for topic in self.topics:
             last = self._last_landing(topic)
             if last.content.in_place is not None:
-                expected, got = "records in its own table", f"some in place, in {last.content.source['lake']['place']}"
+                place = source_in_place(self.warehouse, topic, last)["lake"]["place"]
+                expected, got = "records in its own table", f"some in place, in {place}"
                 next_step = "write them into its own first (replay land --copy), then erase it there too"
                 raise ConfigError(f"topic {topic!r}", expected, got, next_step)
             files = landed_files(self.warehouse, topic, last)

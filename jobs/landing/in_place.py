@@ -17,7 +17,7 @@ import pyarrow as pa
 from ...state.errors import DamagedFile, LandingError
 from ...state.tables.commit import commit_files
 from ...state.tables.data_files import DataFile
-from ...state.tables.files_in_place import files_in_place
+from ...state.tables.files_in_place import files_in_place, source_in_place
 from ...state.tables.in_place import BY_COPY, no_headers
 from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
@@ -343,7 +343,8 @@ class CopiedFiles:
             # The records have their offsets already: a copy moves where they lie, and lands none.
             cut_from=content.cut_to,
             cut_to=content.cut_to,
-            source=content.source,
+            # As of the table, whatever landed last: a copy is finished by landings from tables alone.
+            source=content.source | source_in_place(self.warehouse, self.topic, last),
             files=[],
             records=0,
             copies=True,

@@ -470,6 +470,33 @@ def test_after_a_copy_the_table_goes_on_by_copy_or_in_place(warehouse, lake):
     assert fsck(warehouse).findings == []
 
 
+@pytest.mark.parametrize("dies_in", [None, "before_the_commit", "between_commit_and_ledger"])
+def test_what_lies_in_place_is_copied_also_behind_a_landing_from_files(warehouse, lake, tmp_path, monkeypatch, dies_in):
+    bronze(lake, rows(0, 10))
+    land(warehouse, lake, in_place=True)
+    (tmp_path / "in").mkdir()
+    pq.write_table(spark_rows(rows(10, 14)), tmp_path / "in" / "a.parquet")
+    mapping = {"timestamp": "timestamp", "key": "key", "value": "value", "headers": "headers", "partition": "partition"}
+    files = FileSource(tmp_path / "in", offset="offset", partitions=2, **mapping)
+    land_files(None, warehouse, "clicks", files)
+    with pytest.raises(
+        ConfigError, match=rf"expected records in its own table, got some in place, in {lake}; .*--copy"
+    ):
+        erase(warehouse, ["clicks"], Sought((b"k1",)), "a request", by="us", clock_ms=lambda: NOON)
+    if dies_in is not None:
+        with dies(monkeypatch, in_=dies_in):
+            land(warehouse, lake, rules={"copy": True})
+        with pytest.raises(LandingError, match=r"unfinished: expected the source of the kind lake, .* got files"):
+            land_files(None, warehouse, "clicks", files)
+
+    assert land(warehouse, lake, rules={"copy": True}).increments == (3,)
+    pq.write_table(spark_rows(rows(14, 18)), tmp_path / "in" / "b.parquet")
+    land_files(None, warehouse, "clicks", files)
+
+    assert read(warehouse) == in_order(rows(0, 18))
+    assert fsck(warehouse).findings == []
+
+
 def test_a_copy_of_nothing_lands_nothing(warehouse, lake):
     bronze(lake, rows(0, 10))
     land(warehouse, lake)
