@@ -130,6 +130,8 @@ class LakeLander:
         # Dead letters are committed by an increment, so rows that are nothing else make one as well.
         has_letters = any("dead_letters" in file for file in plan.files)
         is_quiet = plan.cut_to == plan.cut_from and plan.changed is None and plan.registers is None
+        # Noted, so that the next landing begins at this version, and does not compare the whole table again.
+        is_quiet = is_quiet and (changes is None or changes.unknown is None)
         if last is not None and not must and is_quiet and not has_letters:
             return None
         if mapped:

@@ -104,6 +104,20 @@ def test_what_lies_in_place_and_moved_is_a_lag_until_it_is_registered(small_shop
     assert lag_of_table(small_shop, source) == 1
 
 
+def test_a_table_whose_log_was_cleaned_up_is_a_lag_until_it_was_compared(small_shop, tmp_path):
+    source = LakeSource(delta=tmp_path / "bronze")
+    table = bronze(tmp_path / "bronze", rows(0, 4), rows(4, 6))
+    LocalEngine().land(small_shop.warehouse, "clicks", source)
+    table.optimize.compact()
+    table.create_checkpoint()
+    for number in range(2):
+        (tmp_path / "bronze" / "_delta_log" / f"{number:020d}.json").unlink()
+
+    assert lag_of_table(small_shop, source) == 1
+    assert LocalEngine().land(small_shop.warehouse, "clicks", source).records == 0
+    assert lag_of_table(small_shop, source) == 0
+
+
 def test_files_of_other_topics_are_no_lag(small_shop, tmp_path):
     source = LakeSource(delta=tmp_path / "bronze")
     bronze(tmp_path / "bronze", rows(0, 6))
