@@ -22,7 +22,7 @@ def test_an_increment_and_an_idle_run_ask_a_store_for_no_more_than_so_much(tmp_p
     with played_store() as store, stuttering(store) as there:
         runs = {run.name: run for run in asked(there, tmp_path, 800)}
     more = {
-        (name, of_logs): dict(got)
+        (name, of_logs): (dict(got), runs[name].by_place())
         for (name, of_logs), most in MOST.items()
         if not (got := runs[name].counts(of_logs=of_logs)) <= most
     }
