@@ -24,7 +24,7 @@ from tests.planted import LandedRecord, plant
 CODE = "planted_in_metadata"
 HOSTILE = {
     "py-io-impl": f"{CODE}.Planted", "write.py-location-provider.impl": f"{CODE}.Planted",
-    "s3.endpoint": "http://attacker.example", "gcs.service.host": "http://attacker.example",
+    "s3.endpoint": "http://localhost:1", "gcs.service.host": "http://localhost:1",
 }  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_a_table_whose_metadata_name_code_lands_and_nothing_is_imported(tmp_path
 
 
 def test_metadata_do_not_say_to_whom_a_catalogs_credentials_are_sent(tmp_path):
-    own = {"s3.endpoint": "http://mine.example", "gcs.oauth2.token": "a token"}
+    own = {"s3.endpoint": "http://localhost:2", "gcs.oauth2.token": "a token"}
     with Lake(tmp_path / "lake", Warehouse(str(tmp_path / "warehouse"))) as lake:
         say_in_metadata(lake.create(redpanda_rows(rows(0, 10))), **HOSTILE)
         opened: Catalog = open_catalog("lake", {**lake.properties, **own})

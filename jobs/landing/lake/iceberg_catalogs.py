@@ -7,9 +7,9 @@ answers of a catalog that is a service (REST). What metadata say is of whoever m
 
 from collections.abc import Mapping
 
+from pyiceberg import io as file_io
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.io import PY_IO_IMPL, FileIO
 from pyiceberg.typedef import EMPTY_DICT
 
 
@@ -18,9 +18,9 @@ def open_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     catalog = load_catalog(name, **properties)
     load, is_service = catalog._load_file_io, isinstance(catalog, RestCatalog)
 
-    def load_file_io(properties: Mapping[str, str] = EMPTY_DICT, location: str | None = None) -> FileIO:
+    def load_file_io(properties: Mapping[str, str] = EMPTY_DICT, location: str | None = None) -> file_io.FileIO:
         # Credentials that a service hands out come here among the properties of the table.
-        taken = {key: value for key, value in properties.items() if is_service and key != PY_IO_IMPL}
+        taken = {key: value for key, value in properties.items() if is_service and key != file_io.PY_IO_IMPL}
         return load(taken, location)
 
     vars(catalog)["_load_file_io"] = load_file_io
