@@ -40,7 +40,7 @@ def test_a_credential_among_the_settings_is_no_argument_of_the_jvm_and_reaches_s
         "spark.master": "local[1]", "spark.authenticate": "true", "spark.authenticate.secret": "MARKED-secret",
         "spark.hadoop.fs.s3a.access.key": "MARKED-key", "spark.ssl.keyPassword": "MARKED-password",
     }  # fmt: skip
-    given = {}
+    given: dict[str, dict[str, str]] = {}
     monkeypatch.setattr(hidden_values, "_hidden", set())
     monkeypatch.setattr(spark_jvm, "launch_gateway", lambda conf, **_: given.update(launched=dict(conf.getAll())))
     monkeypatch.setattr(spark_jvm, "SparkContext", lambda conf, **_: given.update(context=dict(conf.getAll())))
