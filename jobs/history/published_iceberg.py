@@ -75,7 +75,8 @@ def publish_iceberg(
     ``catalog``, as PyIceberg is configured for it or by ``properties``. ``namespace``: None is the pipeline's name.
 
     Raises ConfigError for a catalog that does not answer, and where an output has the name that another one's current
-    values get there; LedgerError for a pipeline of which nothing is done; CommitLost where others always commit first.
+    values get there. Raises LedgerError for a pipeline of which nothing is done, CommitLost where others always commit
+    first.
     """
     opened = open_catalog(catalog, properties or {})
     published: list[Published] | None = None
