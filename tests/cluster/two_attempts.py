@@ -35,11 +35,11 @@ def end_race(gate: Path) -> dict[int, list[str]]:
     return {int(path.name.rpartition("-")[2]): json.loads(path.read_text()) for path in gate.glob("written-*")}
 
 
-def meeting(worker: Callable[[bytes], RunTasks]) -> Callable[[bytes], RunTasks]:
+def meeting(worker: Callable[..., RunTasks]) -> Callable[..., RunTasks]:
     """``worker``, whose tasks have written their files when they come here."""
 
-    def with_work(work: bytes) -> RunTasks:
-        run_tasks = worker(work)
+    def with_work(work: bytes, **options: Any) -> RunTasks:
+        run_tasks = worker(work, **options)
 
         def run(numbers: Iterable[int]) -> Outcomes:
             for number, outcome in run_tasks(numbers):
