@@ -21,7 +21,12 @@ from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, Topology
 from kstreams_replay.orchestration.cli.main import COMMANDS, main
 from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.resources import LocalEngine, SparkEngine
-from kstreams_replay.orchestration.settings.connections import FilesResource, KafkaResource, WarehouseResource
+from kstreams_replay.orchestration.settings.connections import (
+    FilesResource,
+    KafkaResource,
+    KafkaTargetResource,
+    WarehouseResource,
+)
 from kstreams_replay.state import hidden_values
 from kstreams_replay.state.errors import ConfigError, LandingError
 from kstreams_replay.state.hidden_values import HIDDEN, hide, without_hidden
@@ -39,8 +44,11 @@ SECRETS = {
     "SHOP_S3_SECRET": f"{MARK}/s3+secret",
     "SHOP_JAAS": f'org.example.PlainLoginModule required username="shop" password="{MARK}-sasl";',
     "SHOP_REGISTRY": f"shop:{MARK}-registry",
+    "SHOP_CATALOG": f"{MARK}-catalog",
 }
 SHOP, COUNTED = "tests.orchestration.test_secrets:topology", "tests.orchestration.test_secrets:counted"
+DAY = "1970-01-01"
+PIPELINES = ("shop", "live", "sent", "days")
 NOT_RUN = {"bench": "of a checkout alone, which takes no credentials"}
 
 
@@ -122,6 +130,8 @@ def commanded(marked, great_expectations_loaded) -> Marked:
     pipeline = [*where, "--pipeline", "shop"]
     land = ["land", "clicks", *where, "--files", str(clicks), "--timestamp", "ms", "--key", "user", "--local"]
     sasl = ["--option", "security.protocol=SASL_PLAINTEXT", "--option", "sasl.jaas.config=${env:SHOP_JAAS}"]
+    catalog = ["--option", "type=rest", "--option", f"uri=http://{'shop'}:${{env:SHOP_CATALOG}}@localhost:1"]
+    catalog += ["--option", "token=${env:SHOP_CATALOG}"]
     broker = ["--kafka", "localhost:1", "--option", "security.protocol=SASL_PLAINTEXT"]
     broker += ["--option", "sasl.mechanism=PLAIN", "sasl.username=shop"]
     broker += ["--option", "sasl.password=${env:SHOP_JAAS}"]
@@ -132,6 +142,7 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["doctor", *where],
         land,
         ["land", "orders", *where, "--kafka", "localhost:1", *sasl, "--local", "--traceback"],
+        ["land", "views", *where, "--iceberg", "lake.shop.views", *catalog, "--local", "--traceback"],
         ["run", SHOP, *pipeline, "--local"],
         ["warm-up", SHOP],
         ["advance", "clicks", *where, "--to", "250"],
@@ -275,26 +286,41 @@ def launched(marked, tmp_path_factory) -> tuple[Marked, Path, str]:
     sources = {"clicks": FilesResource(path=str(clicks), format="jsonl", timestamp="ms", key="user")}
     place = WarehouseResource(root=f"s3://{BUCKET}/by-dagster", storage_options=options)
     from_kafka = {"clicks": KafkaResource(bootstrap_servers="localhost:1", options=jaas)}
-    every = {
-        pipeline: replay_definitions(
-            topology(), pipeline=pipeline, warehouse=place, sources=read, engine=engine, check_engine="plain",
-            operator_jobs=True,
-        )
-        for pipeline, read, engine in (("shop", sources, LocalEngine()), ("live", from_kafka, SparkEngine()))
+    registry = {"basic.auth.user.info": dg.EnvVar("SHOP_REGISTRY")}
+    target = KafkaTargetResource(
+        bootstrap_servers="localhost:1", topic="pages", options=jaas, registry="http://localhost:1",
+        registry_options=registry,
+    )  # fmt: skip
+    asked_of = {
+        "shop": {"sources": sources, "engine": LocalEngine(), "operator_jobs": True},
+        "live": {"sources": from_kafka, "engine": SparkEngine()},
+        "sent": {"sources": sources, "engine": LocalEngine(), "publish": {"pages": target}},
+        "days": {
+            "sources": sources, "engine": LocalEngine(), "partitions": dg.DailyPartitionsDefinition(DAY),
+            "fresh_within": "1h",
+        },
     }  # fmt: skip
+    every = {
+        pipeline: replay_definitions(topology(), pipeline=pipeline, warehouse=place, check_engine="plain", **more)
+        for pipeline, more in asked_of.items()
+    }
     asked = {
         "shop_plan": {"topology": SHOP, "branch": "b"}, "shop_promote": {"branch": "b"}, "shop_restore": {"to": 1},
         "shop_vacuum": {},
     }  # fmt: skip
     config = {name: {f"{name}_step": {"config": given}} for name, given in asked.items()}
     config["shop_backfill"] = {"shop_range": {"config": {"from_time": "100", "to_time": "200", "name": "r"}}}
-    named = [job.name for job in every["shop"].resolve_all_job_defs() if not job.name.startswith("__")]
-    said = [repr(from_kafka)]
+    jobs = [job.name for each in every.values() for job in each.resolve_all_job_defs() if not job.name.startswith("__")]
+    said = [repr(from_kafka), repr(target)]
     with dg.DagsterInstance.local_temp(str(home)) as instance:
-        for name in ("shop_replay", *sorted(set(named) - {"shop_replay"})):
+        for name in ("shop_replay", "days_land", *sorted(set(jobs) - {"shop_replay", "days_land"})):
             job = every[name.partition("_")[0]].resolve_job_def(name)
-            given = {"ops": config[name]} if name in config else None
-            done = job.execute_in_process(instance=instance, run_config=given, raise_on_error=False)
+            done = job.execute_in_process(
+                instance=instance,
+                run_config={"ops": config[name]} if name in config else None,
+                partition_key=DAY if name == "days_replay" else None,
+                raise_on_error=False,
+            )
             marked.codes.setdefault(name, []).append(int(not done.success))
             said += [str(event) for event in done.all_events]
     return marked, home, "\n".join(said)
@@ -303,10 +329,12 @@ def launched(marked, tmp_path_factory) -> tuple[Marked, Path, str]:
 def test_every_job_of_dagster_runs_and_none_keeps_or_says_a_credential(launched):
     marked, home, said = launched
 
-    assert {name: codes for name, codes in marked.codes.items() if name.startswith("shop_")} == {
+    assert {name: codes for name, codes in marked.codes.items() if name.partition("_")[0] in PIPELINES} == {
         "shop_replay": [0], "shop_backfill": [0], "shop_plan": [0], "shop_promote": [0], "shop_restore": [0],
-        "shop_vacuum": [0],
-    }  # fmt: skip
+        "shop_vacuum": [0], "days_land": [0], "days_replay": [1], "days_freshness": [0],
+        "live_replay": [1], "sent_replay": [1],
+    }, "no broker is there, and the day has not landed whole"  # fmt: skip
+    assert "localhost:1" in said
     assert MARK not in said
     assert [path for path in home.rglob("*") if path.is_file() and MARK.encode() in path.read_bytes()] == []
 
