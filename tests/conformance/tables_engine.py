@@ -6,10 +6,12 @@ back, and its metrics are not known. Lateness is known where one task reads ever
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 from unittest.mock import patch
 
@@ -87,6 +89,28 @@ def _spark() -> SparkSession:
     return open_spark("local[2]", app_name="conformance")
 
 
+_LOCK, _PLAYING = Lock(), list[object]()
+_LIMITS = patch.multiple(task_stores, ALL_BELOW_ROWS=0, ALL_BELOW_SHARE=0)
+
+
+@contextmanager
+def looking_up() -> Iterator[None]:
+    """Inside, no row of state is loaded unless a task looks it up. Threads share it: with a patch each, the one that
+    ends last would put back the limits of another, for every test behind it.
+    """
+    with _LOCK:
+        if not _PLAYING:
+            _LIMITS.start()
+        _PLAYING.append(None)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _PLAYING.pop()
+            if not _PLAYING:
+                _LIMITS.stop()
+
+
 class _FailedIncrement(Exception):
     """``done`` increments were committed before ``error``; ``result``: what they left."""
 
@@ -106,8 +130,7 @@ def _played(
     one topic may have ticks: the first starts the clock, and is one row more to read.
     """
     sizes = [*sizes, 1] if any(record["topic"] == WALL_CLOCK for record in records) else sizes
-    looks_up = patch.multiple(task_stores, ALL_BELOW_ROWS=0, ALL_BELOW_SHARE=0)
-    with TemporaryDirectory() as folder, looks_up:
+    with TemporaryDirectory() as folder, looking_up():
         runner = runner or LocalRunner(f"{folder}/cache")
         warehouse = Warehouse(str(Path(folder)))
         _land(warehouse, topology, records)

@@ -5,8 +5,9 @@ Cut at random they are played in tests/expectations/test_false_alarms.py, where 
 
 import pytest
 
+from kstreams_replay.jobs.execution import task_stores
 from tests.conformance.__main__ import reports
-from tests.conformance.tables_engine import increments
+from tests.conformance.tables_engine import increments, looking_up
 from tests.conformance.test_goldens import FOUND, SCENARIOS, name_of
 from tests.sampling import sampled
 
@@ -25,6 +26,18 @@ def test_random_cuts_are_the_same_for_the_same_seed_and_take_every_record():
     assert got == [increments(f"random:{seed}", 30) for seed in range(20)]
     assert {sum(sizes) for sizes in got} == {30}
     assert len({tuple(sizes) for sizes in got}) > 10
+
+
+def test_scenarios_that_are_played_at_once_leave_the_limits_as_they_were():
+    before, first, second = task_stores.ALL_BELOW_ROWS, looking_up(), looking_up()
+    for scenario in (first, second):
+        scenario.__enter__()
+    first.__exit__(None, None, None)
+    within = task_stores.ALL_BELOW_ROWS
+    second.__exit__(None, None, None)
+
+    assert (within, task_stores.ALL_BELOW_ROWS) == (0, before)
+    assert before > 0
 
 
 @pytest.mark.every_run
