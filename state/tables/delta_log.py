@@ -28,7 +28,7 @@ WRITE_FEATURES = READ_FEATURES | {
 """Writer features under which this package may commit: delta-rs knows them, and none asks our files for anything."""
 _COLUMN_MAPPING_VERSION = 2
 """Reader version that means the one feature columnMapping."""
-_ENTRY = re.compile(r"(\d{20})\.json")
+ENTRY = re.compile(r"(\d{20})\.json")
 _OURS = "replay"
 _LANDING = "landing/"
 """How the transaction ids of Spark's landing begin; it cannot write into commitInfo."""
@@ -65,6 +65,11 @@ class LogEntry:
         return f"{operation} of version {self.version} by {engine}{when}"
 
 
+def entry_name(version: int) -> str:
+    """Of the file in `_delta_log` that has the commit of ``version``."""
+    return f"{version:020}.json"
+
+
 def log_entries(path: str, after: int, until: int) -> list[LogEntry]:
     """Commits of the versions ``(after, until]``; those of which the log has no entry any more are left out."""
     return [entry for version in range(after + 1, until + 1) if (entry := _entry(path, version)) is not None]
@@ -82,7 +87,7 @@ def log_begins_after(path: str) -> int:
     """
     filesystem, root = open_filesystem(path)
     infos = filesystem.get_file_info(fs.FileSelector(f"{root}/_delta_log", allow_not_found=True))
-    versions = (_ENTRY.fullmatch(info.base_name) for info in infos)
+    versions = (ENTRY.fullmatch(info.base_name) for info in infos)
     return min((int(match[1]) for match in versions if match is not None), default=0) or -1
 
 
@@ -132,7 +137,7 @@ def _entry(path: str, version: int) -> LogEntry | None:
     """None: it is gone, since a checkpoint holds all that it said, or cannot be read."""
     filesystem, root = open_filesystem(path)
     try:
-        with filesystem.open_input_stream(f"{root}/_delta_log/{version:020}.json") as stream:
+        with filesystem.open_input_stream(f"{root}/_delta_log/{entry_name(version)}") as stream:
             # Lines of bytes: JSON may have U+2028 or U+0085 within a text, at which lines of text would end.
             lines = stream.read().splitlines()
         return LogEntry(version, [json.loads(line) for line in lines if line.strip()])

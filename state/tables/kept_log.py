@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from ..failures import last_cause
+from .delta_log import ENTRY, entry_name
 from .object_stores import is_locked_elsewhere, is_remote, open_filesystem
 
-_ENTRY = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _NEEDLESS = re.compile(r"\d{20}\.crc|_last_checkpoint|_commit_.*|\..*|")
 _HINT = "_last_checkpoint"
@@ -99,7 +99,7 @@ class KeptLog:
     def _publish(self) -> bool:
         """Whether the store takes what Delta has just written. If not, the entries of another are here in its place."""
         version = self.newest + 1
-        name = _entry(version)
+        name = entry_name(version)
         content = (self._log / name).read_bytes()
         is_made = self._files.handler.make(f"{self._root}/{name}", content)
         if not is_made and self._read(name) != content:  # else the answer to a first try was lost
@@ -122,12 +122,14 @@ class KeptLog:
         """Whether all is here now that Delta needs for a newer version than was here."""
         for _ in range(_LOOKS):
             names = self._files.handler.names_in(self._root, self._hint)
-            if not any(map(_ENTRY.fullmatch, names)):
+            if not any(map(ENTRY.fullmatch, names)):
                 raise TableNotFoundError(f"no log files in {self._path}/_delta_log")
-            newest, begin = _version(names, _ENTRY), _version(names, _CHECKPOINT)
+            newest, begin = _version(names, ENTRY), _version(names, _CHECKPOINT)
             # Its entry too where it is the newest: it says who committed.
             oldest = min(newest, begin + 1)
-            wanted = [_checkpoint(begin)] * (begin >= 0) + [_entry(version) for version in range(oldest, newest + 1)]
+            wanted = [_checkpoint(begin)] * (begin >= 0) + [
+                entry_name(version) for version in range(oldest, newest + 1)
+            ]
             is_known = {*wanted} <= {*names} and all(map(_is_known, names))
             if not is_known or begin > newest or newest <= self.newest:
                 return False
@@ -142,7 +144,7 @@ class KeptLog:
     def _read_behind(self) -> bool:
         """Whether there is something behind the newest entry; it is here now."""
         before = self.newest
-        while self._copy(_entry(self.newest + 1)):
+        while self._copy(entry_name(self.newest + 1)):
             self.newest += 1
         return self.newest > before
 
@@ -164,7 +166,7 @@ class KeptLog:
                 file.unlink()
 
     def _is_there(self, version: int) -> bool:
-        is_there: bool = self._files.handler.is_file(f"{self._root}/{_entry(version)}")
+        is_there: bool = self._files.handler.is_file(f"{self._root}/{entry_name(version)}")
         return is_there
 
     def _hint(self) -> str:
@@ -188,10 +190,6 @@ class KeptLog:
             stream.write(content)
 
 
-def _entry(version: int) -> str:
-    return f"{version:020}.json"
-
-
 def _checkpoint(version: int) -> str:
     return f"{version:020}.checkpoint.parquet"
 
@@ -202,4 +200,4 @@ def _version(names: Sequence[str], kind: re.Pattern[str]) -> int:
 
 
 def _is_known(name: str) -> bool:
-    return any(kind.fullmatch(name) for kind in (_ENTRY, _CHECKPOINT, _NEEDLESS))
+    return any(kind.fullmatch(name) for kind in (ENTRY, _CHECKPOINT, _NEEDLESS))

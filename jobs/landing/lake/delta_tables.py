@@ -20,6 +20,7 @@ from pyarrow import fs
 
 from ....state.errors import LandingError
 from ....state.tables.data_files import OpenedTable
+from ....state.tables.delta_log import entry_name
 from ....state.tables.object_stores import open_filesystem, refuse_encoded
 from .kept_paths import name_and_root
 from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable, digest_of
@@ -221,7 +222,7 @@ def _changes(uri: str, columns: TableColumns, version: int, before: int, known: 
 def _commit(uri: str, number: int) -> list[dict[str, Any]]:
     """Actions of one commit. FileNotFoundError: it was cleaned up."""
     filesystem, root = open_filesystem(uri)
-    path = f"{root}/_delta_log/{number:020d}.json"
+    path = f"{root}/_delta_log/{entry_name(number)}"
     if filesystem.get_file_info(path).type != fs.FileType.File:
         raise FileNotFoundError(path)
     with filesystem.open_input_stream(path) as file:
