@@ -27,7 +27,7 @@ from ...state.tables.names import OUTPUTS, TableName, TaskId
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.schema_evolution import other_types
 from ...state.tables.task_entry import TaskEntry
-from ...state.tables.warehouse import WINDOW, PipelineTables, Warehouse, output_identity
+from ...state.tables.warehouse import WINDOW, Warehouse, output_identity
 from ..execution.kept_range import TIME, Range
 from ..history.committed_tables import read_table
 from ..replay.unfinished import drop_command
@@ -152,7 +152,7 @@ class _RangeRestatement(Restatement):
         version = self.brought().get(table)
         if version is None:
             return
-        root = PipelineTables(self.source.root).table(table)
+        root = self.source.path(table)
         next_offset = {partition: span.first for partition, span in self.spans[table].items()}
         files = read_files(root, version=version)
         for file in sorted(files, key=lambda file: (file.partition, file.min_offset or 0)):

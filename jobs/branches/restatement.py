@@ -177,6 +177,10 @@ class RestatementSource:
     taken: Offsets = field(default_factory=dict)
     """How many offsets promoted ranges have taken since it was forked, behind which its rows come."""
 
+    def path(self, table: str) -> str:
+        """Of a table of its own, by its name in the ledger."""
+        return PipelineTables(self.root).table(table)
+
 
 def finish(
     warehouse: Warehouse,
@@ -286,7 +290,7 @@ class Restatement:
         if version is None:
             assert own_columns is not None, f"{self.own.table(table)}: no table"
             return own_columns
-        path = PipelineTables(self.source.root).table(table)
+        path = self.source.path(table)
         opened = open_table(path, version=version)
         assert opened is not None, f"{path}: no table"
         brought = pa.schema(opened.schema().to_arrow())
@@ -313,7 +317,7 @@ class Restatement:
         version = self.brought().get(table)
         if version is None:
             return
-        root = PipelineTables(self.source.root).table(table)
+        root = self.source.path(table)
         for file in read_files(root, version=version):
             placed = replace(file, root=root)
             if TableName(table).kind == STATE:

@@ -123,7 +123,7 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
     def is_file(self, path: str) -> bool:
         """Whether it is there."""
         try:
-            self.ask("HEAD", path, lambda key: obstore.head(self.store, key))
+            self._head(path)
         except FileNotFoundError:
             return False
         return True
@@ -188,12 +188,14 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
         # A multipart upload is a request to begin, one a part, and one to complete.
         self.ask("PUT", path, write, 1 if size <= _PART_BYTES else 2 + math.ceil(size / _PART_BYTES))
 
+    def _head(self, path: str) -> Any:
+        return self.ask("HEAD", path, lambda key: obstore.head(self.store, key))
+
     def _info(self, path: str) -> fs.FileInfo:
         path = path.rstrip("/")
         if self._key(path):
             try:
-                meta = self.ask("HEAD", path, lambda key: obstore.head(self.store, key))
-                return self._file(path, meta)
+                return self._file(path, self._head(path))
             except FileNotFoundError:
                 pass
         first = self.ask("LIST", path, lambda key: next(iter(obstore.list(self.store, f"{key}/", chunk_size=1)), []))
