@@ -18,24 +18,9 @@ from kstreams_replay.state.tables.data_files import KeptTable, live_files, open_
 from kstreams_replay.state.tables.kept_log import KeptLog
 from kstreams_replay.state.tables.object_stores import open_filesystem
 from kstreams_replay.state.tables.requests import REQUESTS
-from tests.laws.failing import stuttering
-from tests.laws.object_stores import played_store
 from tests.laws.stuttering import Stutter
 
 SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64())])
-
-
-@pytest.fixture(scope="module")
-def started():
-    with played_store() as store, stuttering(store) as there:
-        yield there
-
-
-@pytest.fixture
-def there(started):
-    """Fails at nothing yet."""
-    started.proxy.begin()
-    return started
 
 
 @pytest.fixture
@@ -69,7 +54,7 @@ def entries(there, path: str) -> set[str]:
     return set(files.handler.names_in(folder, str))
 
 
-def test_an_open_table_is_brought_up_to_date_by_three_requests_and_none_of_them_lists(there, path):
+def test_an_open_table_is_brought_up_to_date_by_two_requests_and_none_of_them_lists(there, path):
     table, other = KeptTable(path), KeptTable(path)
     add(other, "x.parquet")
     there.proxy.begin()

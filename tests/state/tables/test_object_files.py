@@ -24,8 +24,6 @@ from kstreams_replay.state.tables.object_stores import delta_options, open_files
 from kstreams_replay.state.tables.parquet_writer import write_task_file
 from kstreams_replay.state.tables.requests import REQUESTS
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.laws.failing import stuttering
-from tests.laws.object_stores import played_store
 from tests.laws.stuttering import Stutter
 
 BROKEN = ("500", "503", "reset", "lost", "cut")
@@ -35,19 +33,6 @@ SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64())])
 @pytest.fixture
 def files():
     return fs.PyFileSystem(ObjectFiles(MemoryStore(), "bucket", "memory://bucket", 0.0))
-
-
-@pytest.fixture(scope="module")
-def started():
-    with played_store() as store, stuttering(store) as there:
-        yield there
-
-
-@pytest.fixture
-def there(started):
-    """Fails at nothing yet."""
-    started.proxy.begin()
-    return started
 
 
 def write(files: fs.FileSystem, path: str, content: bytes) -> None:
