@@ -44,6 +44,7 @@ from .asked_runs import (
     report_dry_run,
 )
 from .checks import evaluations_of
+from .code_references import code_references
 from .lineage import Table
 from .metadata import (
     Metadata,
@@ -375,6 +376,8 @@ def _spec(pipeline: Pipeline, table: str, upstream: Iterable[str], kinds: set[st
         freshness_policy=freshness_policy_of(pipeline, TableName(table)),
         # A topic's records do not depend on the topology: changed code puts no landed topic out of date.
         code_version=None if kind == LANDED else pipeline.topology.fingerprint,
-        metadata=table_metadata(pipeline, table) | _pages(pipeline, kind),
+        metadata=table_metadata(pipeline, table)
+        | code_references(pipeline.topology.graph, str(table))
+        | _pages(pipeline, kind),
     )
     return translator.get_asset_spec(*mine, spec)

@@ -7,6 +7,7 @@ never in a node, a fingerprint, a description or a pickle, since the same topolo
 import os
 import sys
 from types import FrameType, TracebackType
+from typing import NamedTuple
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PACKAGE = tuple(
@@ -15,22 +16,35 @@ _PACKAGE = tuple(
 """Folders of this package, which in a checkout has others beside them."""
 
 
-def call_site() -> str | None:
-    """ "shop.py, line 41", with the file as Python was given it; None when everything is of this package."""
+class CallSite(NamedTuple):
+    """``file``: as Python was given it. ``function``: in which the ``line`` is; ``begins``: its first line."""
+
+    file: str
+    line: int
+    function: str
+    begins: int
+
+    def __str__(self) -> str:
+        """As "shop.py, line 41"."""
+        return f"{self.file}, line {self.line}"
+
+
+def call_site() -> CallSite | None:
+    """The user's line; None when everything is of this package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if _is_the_users(frame):
-            return _said(frame, frame.f_lineno)
+            return _site(frame, frame.f_lineno)
         frame = frame.f_back
     return None
 
 
-def call_site_of(traceback: TracebackType | None) -> str | None:
+def call_site_of(traceback: TracebackType | None) -> CallSite | None:
     """As ``call_site``, of an error that was raised: the user's frame that is nearest to where it was."""
     site = None
     while traceback is not None:
         if _is_the_users(traceback.tb_frame):
-            site = _said(traceback.tb_frame, traceback.tb_lineno)
+            site = _site(traceback.tb_frame, traceback.tb_lineno)
         traceback = traceback.tb_next
     return site
 
@@ -52,5 +66,6 @@ def _is_the_users(frame: FrameType) -> bool:
     return not file.startswith((*_PACKAGE, "<string>", "<frozen ")) and not file.endswith("functools.py")
 
 
-def _said(frame: FrameType, line: int) -> str:
-    return f"{frame.f_code.co_filename}, line {line}"
+def _site(frame: FrameType, line: int) -> CallSite:
+    code = frame.f_code
+    return CallSite(code.co_filename, line, code.co_qualname, code.co_firstlineno)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...state.call_sites import call_site
+from ...state.call_sites import CallSite, call_site
 from ...state.errors import ReplayError, TopologyError
 from ...state.promises import Promise, VersionsPromise, WindowedRows
 from ...state.tables.names import TableName
@@ -361,7 +361,7 @@ class Graph:
         """Names of stores that nobody had when a processor named them, by the processor."""
         self.ranks: dict[str, int] = {}
         """The position at which each node was added, if they run in another order (intermediate topics)."""
-        self._called_in: dict[str, str] = {}
+        self._called_in: dict[str, CallSite] = {}
         """File and line of the user's call by the place that errors name; not pickled (state/call_sites.py)."""
         self.others_write: OthersWrite = {}
         self.others_named: list[tuple[str, ...]] = []
@@ -388,6 +388,10 @@ class Graph:
         """What errors call ``place`` comes of the user's call that runs now."""
         if (site := call_site()) is not None:
             self._called_in.setdefault(place, site)
+
+    def called_in(self, place: str) -> CallSite | None:
+        """The user's call of which ``place`` comes, as far as this process made it."""
+        return self._called_in.get(place)
 
     @contextmanager
     def naming_calls(self) -> Iterator[None]:

@@ -158,7 +158,7 @@ def _broken(reference: str, error: BaseException) -> ConfigError:
         where = f"{error.filename}, line {error.lineno}"
     else:
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = call_site_of(error.__traceback__) or f"{frame.filename}, line {frame.lineno}"
+        where = str(call_site_of(error.__traceback__) or f"{frame.filename}, line {frame.lineno}")
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     next_step = "correct the file" if missing is None else f"install what has {missing}, or correct the import"
     return ConfigError(

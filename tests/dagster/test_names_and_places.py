@@ -1,7 +1,9 @@
 """Names that a translator gives, topics that two pipelines share, and places that are environment variables."""
 
+import pickle
 from types import SimpleNamespace
 
+import cloudpickle
 import dagster as dg
 import pytest
 
@@ -17,6 +19,7 @@ from kstreams_replay.orchestration.settings.connections import (
     LandedBy,
     WarehouseResource,
 )
+from kstreams_replay.orchestration.settings.topology_loading import load_topology
 from kstreams_replay.orchestration.settings.translator import ReplayTranslator
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -203,3 +206,87 @@ def test_topics_whose_names_differ_in_a_dash_alone_are_each_landed_from_their_ow
         "orders-eu": "/in/dash", "orders_eu": "/in/underscore", "orders.eu": "/in/dot",
     }  # fmt: skip
     assert ("shop_source_orders_eu" in pipeline.resources) == (other is FilesResource)
+
+
+PAGES = """\
+from kstreams_replay import Consumed, Serde, StreamsBuilder
+
+SERDES = Consumed(Serde.string(), Serde.json("page string, ms long"))
+
+
+def homes(clicks):
+    return clicks.filter(
+        "page = 'home'"
+    )
+
+
+def topology():
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", SERDES)
+    (
+        homes(clicks)
+        .map_values("page", returns=Serde.string())
+        .to("homes")
+    )
+    clicks.group_by_key().count().to_stream().to("counts")
+    return builder.build()
+"""
+
+
+@pytest.fixture
+def pages_file(tmp_path):
+    file = tmp_path / "flows" / "pages.py"
+    file.parent.mkdir()
+    file.write_text(PAGES)
+    return file
+
+
+def lines_of(file, *words):
+    """Numbers of the lines that have ``words``."""
+    lines = file.read_text().splitlines()
+    return [1 + next(number for number, line in enumerate(lines) if word in line) for word in words]
+
+
+def code_of(definitions, table):
+    """Dagster's code references of an asset, as file and line."""
+    references = nodes_of(definitions)[f"shop/{table}"].metadata["dagster/code_references"].code_references
+    return [(reference.file_path, reference.line_number) for reference in references]
+
+
+def test_an_asset_leads_to_the_calls_that_make_it_and_to_their_functions(tmp_path, pages_file):
+    definitions = shop.definitions(tmp_path, topology=load_topology(f"{pages_file}:topology"))
+
+    got = {table: code_of(definitions, table) for table in ("outputs/homes", "landed/clicks", "dropped")}
+
+    to, map_values, filter_, begin, homes = lines_of(
+        pages_file, '.to("homes")', ".map_values", "clicks.filter", "def topology", "def homes"
+    )
+    (stream,) = lines_of(pages_file, "builder.stream")
+    want = {
+        "outputs/homes": [to, map_values, filter_, begin, homes],
+        "landed/clicks": [stream, begin],
+        "dropped": [begin, homes],
+    }
+    assert got == {table: [(str(pages_file), line) for line in lines] for table, lines in want.items()}
+
+
+def test_dagster_links_the_code_to_the_lines_in_git(tmp_path, pages_file):
+    definitions = shop.definitions(tmp_path, topology=load_topology(f"{pages_file}:topology"))
+    place = dg.AnchorBasedFilePathMapping(pages_file, "flows/pages.py")
+
+    linked = dg.link_code_references_to_git(
+        list(definitions.assets or ()), "https://github.com/web/shop", "main", place
+    )
+
+    specs = nodes_of(dg.Definitions(assets=linked, resources=definitions.resources))
+    links = specs["shop/outputs/counts"].metadata["dagster/code_references"].code_references
+    (line,) = lines_of(pages_file, '.to("counts")')
+    assert links[0].url == f"https://github.com/web/shop/tree/main/flows/pages.py#L{line}"
+
+
+def test_a_topology_that_came_from_another_process_has_no_code_to_lead_to(tmp_path):
+    elsewhere = pickle.loads(cloudpickle.dumps(shop.topology()))
+
+    specs = nodes_of(shop.definitions(tmp_path, topology=elsewhere))
+
+    assert not [key for key, spec in specs.items() if "dagster/code_references" in spec.metadata]
