@@ -162,24 +162,47 @@ def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     ranges: list[range] = []
-    before, oldest, previous = "", ledger.oldest_kept(), DoneRow()
-    done = ledger.done_rows()
-    rows = in_force(done)
+    before, done = "", ledger.done_rows()
     followed_by = {row.increment: following.increment for row, following in pairwise(done)}
-    erased = erased_records(warehouse, rows[-1].content.cut_to if rows else ())
-    for row in rows:
-        own, begin, previous = row.content, previous.cut_to, row.content
-        is_other = own.topology != _fingerprint(topology, own.cut_to) or other_code(own, topology.reading(own.cut_to))
-        is_gone = (oldest > 1 and row.increment <= oldest) or bool(erased_since(erased, begin, own))
-        if is_other or is_gone or own.restates is not None or own.has_no_plan:
+    for row, why_not in _judged(warehouse, topology, ledger, done):
+        if why_not:
             before = ""
             continue
-        is_next, before = before == own.topology, own.topology or ""
+        is_next, before = before == row.content.topology, row.content.topology or ""
         if ranges and is_next and followed_by[ranges[-1].stop - 1] == row.increment:
             ranges[-1] = range(ranges[-1].start, row.increment + 1)
         else:
             ranges.append(range(row.increment, row.increment + 1))
     return ranges
+
+
+def why_not_verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> str | None:
+    """Why ``verify`` cannot replay the last increment, as "increment 3 was run by other code"; None where there is
+    none, or it can.
+    """
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
+    judged = list(_judged(warehouse, topology, ledger, ledger.done_rows()))
+    return f"increment {judged[-1][0].increment} {judged[-1][1]}" if judged and judged[-1][1] else None
+
+
+def _judged(
+    warehouse: Warehouse, topology: Topology, ledger: Ledger, done: list[LedgerRow[DoneRow]]
+) -> Iterator[tuple[LedgerRow[DoneRow], str]]:
+    """Increments in force, in order, each with why it cannot be run again; "" where it can."""
+    rows, oldest, previous = in_force(done), ledger.oldest_kept(), DoneRow()
+    erased = erased_records(warehouse, rows[-1].content.cut_to if rows else ())
+    for row in rows:
+        own, begin, previous = row.content, previous.cut_to, row.content
+        if own.has_no_plan:
+            yield row, "has read nothing: a fork or a bootstrap began with it"
+        elif own.restates is not None:
+            yield row, f"has read nothing: it is a {own.kind}"
+        elif own.topology != _fingerprint(topology, own.cut_to) or other_code(own, topology.reading(own.cut_to)):
+            yield row, "was run by other code"
+        elif oldest > 1 and row.increment <= oldest:
+            yield row, "begins with what was vacuumed or erased"
+        else:
+            yield row, "has read records that were erased since" if erased_since(erased, begin, own) else ""
 
 
 def _range(

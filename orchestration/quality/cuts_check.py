@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from ...jobs.branches.verification import RANDOM, Verification, verifiable, verify
+from ...jobs.branches.verification import RANDOM, Verification, verifiable, verify, why_not_verifiable
 from ...jobs.execution.task_run import LocalRunner
 from ...jobs.replay.heartbeats import beating
 from ...state.errors import ReplayError
@@ -43,7 +43,9 @@ def cuts_checks(pipeline: Pipeline) -> list[dg.AssetChecksDefinition]:
 def _result(pipeline: Pipeline) -> dg.AssetCheckResult:
     increments = _turn(pipeline)
     if increments is None:
-        return dg.AssetCheckResult(passed=True, description="No increment can be run again yet.")
+        why = why_not_verifiable(pipeline.warehouse, pipeline.topology, pipeline.name)
+        reason = "nothing has been replayed yet" if why is None else f"{why}; the next one that this code runs can be"
+        return dg.AssetCheckResult(passed=True, description=f"No increment was run again: {reason}.")
     since, until = increments[0], increments[-1]
     last = pipeline.ledger.last_done()
     assert last is not None

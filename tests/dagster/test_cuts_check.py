@@ -6,8 +6,9 @@ import dagster as dg
 import pytest
 
 from kstreams_replay.jobs.branches.branches import branches
+from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.topology import Serde, StreamsBuilder, Topology
-from kstreams_replay.orchestration.quality.cuts_check import turn_of
+from kstreams_replay.orchestration.quality.cuts_check import CUTS, turn_of
 from tests.clicks import CLICKS
 from tests.dagster import shop
 
@@ -70,3 +71,27 @@ def test_without_a_number_there_is_no_such_check(small_shop):
 
     names = {key.name for check in definitions.asset_checks or () for key in check.check_keys}  # type: ignore[union-attr]
     assert "a_cut_changes_nothing" not in names
+
+
+def test_where_no_increment_can_be_run_again_it_says_why(small_shop):
+    def asked(output: str = "sessions", **settings) -> tuple[bool, str | None]:
+        """The check alone, of the first ``output``; it runs nothing."""
+        made = shop.definitions(small_shop.root, check_engine="plain", verify_increments=1, **settings)
+        key = dg.AssetCheckKey(dg.AssetKey(["shop", "outputs", output]), CUTS)
+        alone = dg.define_asset_job("cuts", selection=dg.AssetSelection.checks(key))
+        job = dg.Definitions.merge(made, dg.Definitions(jobs=[alone])).resolve_job_def("cuts")
+        found = said(job.execute_in_process(instance=small_shop.instance))
+        return found.passed, found.description
+
+    nothing = asked()
+    small_shop.run()
+    of_other_code = asked("counts", topology=shop.finer())
+    restore(small_shop.warehouse, "shop", 0)
+    withdrawn = asked()
+
+    later = "the next one that this code runs can be."
+    assert [nothing, of_other_code, withdrawn] == [
+        (True, "No increment was run again: nothing has been replayed yet."),
+        (True, f"No increment was run again: increment 1 was run by other code; {later}"),
+        (True, f"No increment was run again: increment 2 has read nothing: it is a restore; {later}"),
+    ]
