@@ -5,6 +5,7 @@ import sys
 from ....jobs.history.committed_tables import done_row, in_force
 from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
+from ....state.wall_clock import now_ms
 from ...settings.topology_loading import load_topology
 from .. import options
 from ..command import command, option
@@ -20,26 +21,35 @@ def lineage(topology: str, warehouse: str, pipeline: str, since: int | None, sen
     """Print increments as OpenLineage's events, a line each, or send them.
 
     An event names, for each column of a table, the columns that it was made from. Sent twice, it is the same run again.
+    An increment that failed has the event FAIL, until it is done.
     """
     from openlineage.client import OpenLineageClient
     from openlineage.client.serde import Serde
 
-    from ...openlineage_events import event_of
+    from ....jobs.replay.heartbeats import at_work
+    from ...openlineage_events import event_of, failure_of
 
     opened = Warehouse(warehouse)
-    newest = done_row(opened, pipeline).increment
+    tables = opened.pipeline(pipeline)
+    ledger = Ledger(tables.ledger)
+    pending = ledger.pending()
+    failed = None if pending is None or at_work(tables, now_ms()) else pending
+    is_first = failed is not None and ledger.last_done() is None
+    newest = 0 if is_first else done_row(opened, pipeline).increment
     loaded = load_topology(topology, warehouse)
-    rows = in_force(Ledger(opened.pipeline(pipeline).ledger).done_rows(newest if since is None else since, newest))
+    rows = in_force(ledger.done_rows(newest if since is None else since, newest))
     own = [row for row in rows if not row.content.has_no_plan]
-    if not own:
+    if not own and failed is None:
         first = newest if since is None else since
         print(f"replay lineage: {pipeline} has run no increment from {first} on, so there is no event", file=sys.stderr)
     client = OpenLineageClient() if send else None
-    for row in own:
-        event = event_of(opened, pipeline, loaded, row)
+    events = [(row.increment, event_of(opened, pipeline, loaded, row)) for row in own]
+    if failed is not None:
+        events.append((failed.increment, failure_of(opened, pipeline, loaded, failed)))
+    for increment, event in events:
         if client is None:
             print(Serde.to_json(event))
         else:
             client.emit(event)
-            print(f"increment {row.increment}: sent as run {event.run.runId}")
+            print(f"increment {increment}: sent as run {event.run.runId}")
     return 0
