@@ -290,3 +290,18 @@ def test_a_topology_that_came_from_another_process_has_no_code_to_lead_to(tmp_pa
     specs = nodes_of(shop.definitions(tmp_path, topology=elsewhere))
 
     assert not [key for key, spec in specs.items() if "dagster/code_references" in spec.metadata]
+
+
+def test_two_outputs_whose_names_differ_in_case_are_two_assets(small_shop):
+    """Where the file system keeps such names apart (docs/limits.md)."""
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", CLICKS)
+    clicks.filter("page = 'help'").to("b1")
+    clicks.filter("page <> 'help'").to("B1")
+
+    result = small_shop.run(shop.definitions(small_shop.root, topology=builder.build(), check_engine="plain"))
+
+    emitted = {key: each.metadata["records_emitted"].value for key, (each,) in told(result).items() if "outputs" in key}
+    assert emitted == {"shop/outputs/b1": 1, "shop/outputs/B1": 5}
+    checked = {each.asset_key.path[-1] for each in result.get_asset_check_evaluations() if each.passed}
+    assert {"b1", "B1"} <= checked
