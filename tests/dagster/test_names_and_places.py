@@ -275,13 +275,13 @@ def test_dagster_links_the_code_to_the_lines_in_git(tmp_path, pages_file):
     place = dg.AnchorBasedFilePathMapping(pages_file, "flows/pages.py")
 
     linked = dg.link_code_references_to_git(
-        list(definitions.assets or ()), "https://github.com/web/shop", "main", place
+        list(definitions.assets or ()), "http://localhost/shop", "main", place, platform="github"
     )
 
     specs = nodes_of(dg.Definitions(assets=linked, resources=definitions.resources))
     links = specs["shop/outputs/counts"].metadata["dagster/code_references"].code_references
     (line,) = lines_of(pages_file, '.to("counts")')
-    assert links[0].url == f"https://github.com/web/shop/tree/main/flows/pages.py#L{line}"
+    assert links[0].url == f"http://localhost/shop/tree/main/flows/pages.py#L{line}"
 
 
 def test_a_topology_that_came_from_another_process_has_no_code_to_lead_to(tmp_path):
