@@ -28,6 +28,7 @@ from typing import Any
 
 import cloudpickle
 
+from ...state.child_python import environment_with_path
 from ...state.errors import ReplayError
 from ...state.runs.local_copies import StateFile, copies_in, copy_name, forget_others, make_copy, own_cache
 from ...state.tables.data_files import DataFile
@@ -124,6 +125,7 @@ def start_process(cache: str, lesson: Lesson) -> None:
             # A worker is forked for some tasks; its parent, PySpark's daemon, lives as long as the executor.
             [sys.executable, "-m", __name__, cache, str(os.getppid())],
             stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            env=environment_with_path(),
         )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
+from ..child_python import environment_with_path
 from .kernel_cache import Version, cache_folder, compile_version, from_json, missing, to_json
 from .numba_cache import COMPILING, alone
 
@@ -27,7 +28,7 @@ def start_compiler(versions: Sequence[Version]) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "kstreams_replay.state.compilation.compiler"],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+        env=environment_with_path(),
     )  # fmt: skip
     assert process.stdin is not None, "it was asked for"
     try:

@@ -1,5 +1,6 @@
 """A member copies the state of tasks that another one runs, and nothing else."""
 
+import importlib
 import json
 import os
 import pickle
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from zipfile import ZipFile
 
 import cloudpickle
 import pytest
@@ -333,3 +335,30 @@ def test_the_process_itself_takes_its_lesson_from_standard_input(tmp_path, wareh
 
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert lesson.path(cache).with_name(f"{lesson.path(cache).name}.lock").read_text() == lesson.key
+
+
+@pytest.mark.slow
+def test_the_process_finds_modules_that_travelled_with_the_job(tmp_path, warehouse, monkeypatch):
+    """Spark puts a zip of --py-files on the path of a worker, and into no variable."""
+    with ZipFile(tmp_path / "travelled.zip", "w") as travelled:
+        travelled.writestr("travelled_with_the_job.py", "def look(key, value):\n    pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "travelled.zip"))
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", Consumed(Serde.string(), Serde.string()))
+    seen = clicks.peek(importlib.import_module("travelled_with_the_job").look)
+    seen.group_by_key().count(Materialized.as_("counts")).to_stream().to("counts")
+    cache, ended, started = str(tmp_path / "cache"), subprocess.Popen(["true"]), list[subprocess.Popen[bytes]]()
+    ended.wait()
+
+    class OfADeadWorker(subprocess.Popen):
+        def __init__(self, command, **options):
+            super().__init__([*command[:-1], str(ended.pid)], **{**options, "stderr": subprocess.PIPE})
+            started.append(self)
+
+    monkeypatch.setattr(state_learner.subprocess, "Popen", OfADeadWorker)
+    monkeypatch.setenv("REPLAY_CACHE", cache)
+    learn(cache, Lesson("code 1", warehouse, "p", builder.build()), [learned(warehouse, 0)])
+
+    (learner,) = started
+    _, said = learner.communicate()
+    assert (learner.returncode, said) == (0, b"")
