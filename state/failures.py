@@ -53,7 +53,10 @@ _DEEPEST = re.compile(r'message: "(.*?)"')
 _MISSING = re.compile(r"No module named '?([\w.]+)")
 _RAN_ON = re.compile(r"\(TID \d+\) \((\S+) executor")
 """In Spark's words of a task that failed: the host of its worker."""
-WORKER_PYTHON = "install it there, or set PYSPARK_PYTHON to a Python of the workers that has it"
+WORKER_PYTHON = (
+    "install it there, set PYSPARK_PYTHON to a Python of the workers that has it, or send it with the job "
+    "(docs/cluster.md, What travels with a job)"
+)
 _COLOURS = re.compile(r"\x1b\[\d*m")
 _SENT = "<Code>NoSuchUpload</Code>"
 """Of a file in parts, where the answer that said it was whole was lost; the file is sent again as a whole."""

@@ -205,7 +205,8 @@ PYTHONPATH was:
 
 NOT_THERE = (
     "the worker at 10.0.0.5: expected the Python module kstreams_replay, as the driver has it, got none; install it "
-    "there, or set PYSPARK_PYTHON to a Python of the workers that has it"
+    "there, set PYSPARK_PYTHON to a Python of the workers that has it, or send it with the job (docs/cluster.md, What "
+    "travels with a job)"
 )
 
 
@@ -230,7 +231,8 @@ def test_a_worker_without_this_project_or_with_another_version_is_named(version,
 
     assert str(raised.value) == (
         f"the worker at node-7: expected the Python module kstreams_replay, version {VERSION} as the driver has it, "
-        f"got {got}; install it there, or set PYSPARK_PYTHON to a Python of the workers that has it"
+        f"got {got}; install it there, set PYSPARK_PYTHON to a Python of the workers that has it, or send it with the "
+        "job (docs/cluster.md, What travels with a job)"
     )
 
 
