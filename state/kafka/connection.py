@@ -87,11 +87,14 @@ class Connection:
         return future.result()
 
     def ask(self, question: Callable[..., Any], *asked: Any, **more: Any) -> list[Any]:
-        """Answers of the admin client, in the order of what was ``asked``. It is asked again while the broker looks for
-        a group, or loads it.
+        """Answers of the admin client, in the order of what was ``asked``. It is asked again while the brokers look for
+        a group, or load it, and while a partition goes from one leader to another.
         """
         codes, deadline = self.kafka.KafkaError, time.monotonic() + self.patience_s
-        passing = codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR
+        passing = (
+            codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR,
+            codes.LEADER_NOT_AVAILABLE, codes.NOT_LEADER_FOR_PARTITION,
+        )  # fmt: skip
         while True:
             futures = question(*asked, request_timeout=self.patience_s, **more)
             try:

@@ -1,4 +1,4 @@
-"""Questions to a broker that has just started: it may still look for a group, or load it."""
+"""Questions to a broker that has just started: it may still look for a group, or load it, or make leaders."""
 
 from concurrent.futures import Future
 from typing import Any
@@ -27,9 +27,15 @@ def answers(*given: Any) -> Any:
 
 @pytest.mark.parametrize(
     "code",
-    [KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR],
+    [
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+    ],
 )
-def test_a_question_about_a_group_that_the_broker_looks_for_is_asked_again(code):
+def test_a_question_that_brokers_cannot_answer_for_a_moment_is_asked_again(code):
     connection = Connection("localhost:1", {}, patience_s=30)
 
     assert connection.ask(answers(code, code, "found")) == ["found"]
