@@ -1,13 +1,14 @@
 """The sentence of a difference: its cause, and the evidence that is there."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .alignment import RowVerdict
 from .case import Case, Cause
 from .restarts import LetIn, Restart
-from .tried_restarts import TriedRestarts
+from .tried_causes import Tried
+from .tried_orders import TakenPair
 
 Row = Mapping[str, Any]
 """Of the differences: the numbers of both sides, `row` and `topic_row`, -1 where there is none."""
@@ -16,22 +17,22 @@ Row = Mapping[str, Any]
 @dataclass(frozen=True, eq=False)
 class CauseSentences:
     """``partitioner``: of production, None where none is known. ``say_time``: how sentences say a time. ``tried``:
-    restarts that were found by trial.
+    what trials found.
     """
 
     case: Case
     let_in: LetIn
     partitioner: str | None
     say_time: Callable[[int], str] = str
-    tried: tuple[TriedRestarts, ...] = ()
+    tried: Tried = field(default_factory=Tried)
 
     @property
     def restarts(self) -> tuple[Restart, ...]:
         """The fewest that are known, by topic and place. Those that trials found are exact, so one of late records with
         such a place in its span is the same; and where they explain a whole partition, there are no others.
         """
-        by_trial = [restart for each in self.tried for restart in each.restarts]
-        whole = {each.partition for each in self.tried if each.is_whole}
+        by_trial = [restart for each in self.tried.restarts for restart in each.restarts]
+        whole = {each.partition for each in self.tried.restarts if each.is_whole}
         known = [
             each for each in self.let_in.restarts if each.partition not in whole and not any(map(each.has, by_trial))
         ]
@@ -64,6 +65,9 @@ class CauseSentences:
     def record(self, row: Row) -> str | None:
         """TOPIC:PARTITION:OFFSET of the record behind it, as `replay explain` takes it; None: not known."""
         ours, theirs = row["row"], row["topic_row"]
+        pair = self._pair(row)
+        if pair is not None:
+            return pair.record
         cause = self._cause(theirs) if theirs >= 0 else None
         if cause is Cause.RESTART and self.case.theirs_evidence[theirs] >= 0:
             late = self.let_in.late.rows.slice(int(self.case.theirs_evidence[theirs]), 1).to_pylist()[0]
@@ -102,7 +106,7 @@ class CauseSentences:
     def _tried(self, row: Row) -> Restart:
         is_theirs = self._is_theirs(row)
         side, number = (self.case.theirs, row["topic_row"]) if is_theirs else (self.case.ours, row["row"])
-        tried = next(each for each in self.tried if each.partition == side.partition[number])
+        tried = next(each for each in self.tried.restarts if each.partition == side.partition[number])
         return tried.of_row(number) if is_theirs else tried.of_our_row(number)
 
     def _is_theirs(self, row: Row) -> bool:
@@ -168,7 +172,23 @@ class CauseSentences:
             "not there yet: the output has nothing of this time or later in the partition; land and replay its inputs"
         )
 
+    def _pair(self, row: Row) -> TakenPair | None:
+        """What a trial took the other way round for this row."""
+        case, ours, theirs = self.case, row["row"], row["topic_row"]
+        sides = (theirs, case.theirs_cause, case.theirs_evidence), (ours, case.ours_cause, case.ours_evidence)
+        for number, causes, evidence in sides:
+            if number >= 0 and causes[number] == Cause.INTERLEAVING and evidence[number] >= 0:
+                return self.tried.pairs[int(evidence[number])]
+        return None
+
     def _interleaving(self, row: Row) -> str:
+        pair = self._pair(row)
+        if pair is not None:
+            order, other = ("before", "first") if pair.is_before else ("behind", "later")
+            return (
+                f"another interleaving: production took {pair.record} {order} {pair.update}, which a replay takes "
+                f"{other}; in this order its task writes the rows of production"
+            )
         topics = [source.topic for source in self.case.output.causing]
         if len(topics) > 1:
             return (

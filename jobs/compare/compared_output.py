@@ -108,6 +108,12 @@ class ComparedOutput(NamedOutput):
         return any(node.store is not None and not isinstance(node, StreamJoinNode) for node in self.above)
 
     @cached_property
+    def has_stream_time(self) -> bool:
+        """A restart may change its rows: some node above keeps more than a plain table, so its stream time counts."""
+        stores = [node for node in self.above if node.store is not None]
+        return any(not node.is_table or node.holds_back or node.windowed_by is not None for node in stores)
+
+    @cached_property
     def default_form(self) -> str:
         """CHANGELOG of what a table forwards under its own keys, before it is final; else EVENTS."""
         for node in self.own_path:

@@ -30,7 +30,7 @@ from .repeated_rows import explain_repeats, find_repeated, find_twins
 from .restarts import LetIn, Restart, explain_restarts
 from .shown_rows import read_shown
 from .sides import ALL_TIMES, ProductionTopic, read_landed, read_output
-from .tried_restarts import try_restarts
+from .tried_causes import Tried, try_causes
 
 BUCKETS_MAX = 24
 
@@ -125,7 +125,7 @@ def compare(
     and window counts) or "events" (every row, in order); None: what the topology says of the output.
     ``ignore_fields``: of the value, which may differ; ``ignore_order``: so may the order. ``no_cache``: production has
     statestore.cache.max.bytes=0, so no cache explains a missing row. ``no_trials``: tasks do not run again to find
-    restarts (jobs/compare/tried_restarts.py). ``infer_restarts``: the pipeline runs again in memory with the restarts
+    causes (jobs/compare/tried_causes.py). ``infer_restarts``: the pipeline runs again in memory with the restarts
     (jobs/compare/proposed_restarts.py). ``shown``: so many differences in words; ``say_time``: how sentences say a
     time. Raises ConfigError for an output, topic, form or field that is not there, LedgerError where nothing is
     replayed.
@@ -144,8 +144,8 @@ def compare(
     let_in, partitioner = _explain(case)
     # A trial writes whole partitions in order, so it cannot be compared with rows of a span or without their order.
     may_try = span == ALL_TIMES and not (ignore_order or no_trials)
-    tried = try_restarts(case, ignore_fields) if may_try else ()
-    sentences = CauseSentences(case, let_in, partitioner, say_time, tuple(tried))
+    tried = try_causes(case, ignore_fields) if may_try else Tried()
+    sentences = CauseSentences(case, let_in, partitioner, say_time, tried)
     differing = _newest if form == CHANGELOG else differing_rows
     differences, same = differing(case)
     proposal = None

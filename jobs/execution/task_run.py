@@ -137,6 +137,8 @@ class TaskRun:
     """Nobody wants to know what comes after the records so far."""
     has_failed: bool = False
     """In a trial; what the run would leave in tables is then of no use, and is not written."""
+    given: np.ndarray | None = None
+    """As of TaskTape."""
 
     def __post_init__(self) -> None:
         d = self.description
@@ -325,6 +327,7 @@ class TaskRun:
             is_placed=self._asks_for_places(),
             reads_written=self.topology.reads_written(self.sub),
             extractions=self.extractions,
+            given=self.given,
         )
 
     def _asks_for_places(self) -> bool:

@@ -97,6 +97,8 @@ class TaskTape:
     """Whether another part of Kafka's task reads what tasks write (SubTopology.kafka_id)."""
     extractions: Mapping[int, Extraction] = field(default_factory=dict)
     """Of landed sources whose records get other times, by number."""
+    given: np.ndarray | None = None
+    """The queue of each row, in another order than by time: of landed records alone."""
 
     def __post_init__(self) -> None:
         if self.extractions:
@@ -125,7 +127,7 @@ class TaskTape:
     def _chunks(self, records: int) -> Iterator[tuple[TapeChunk | StreamTimeAdvance, CausalColumns]]:
         if self._only is not None:
             yield from self._single(self.queues[0], self._only, records)
-        elif self.order == "time" and all(queue.slice is not None and not queue.has_advances for queue in self.queues):
+        elif self._is_landed_by_time:
             yield from self._landed_chunks(records)
         else:
             yield from self._merged(records)
@@ -159,6 +161,11 @@ class TaskTape:
         if the shape of a heap decided ties, these would depend on the cuts.
         """
         return self.reads_written or any(queue.slice is None for queue in self.queues)
+
+    @property
+    def _is_landed_by_time(self) -> bool:
+        is_landed = all(queue.slice is not None and not queue.has_advances for queue in self.queues)
+        return is_landed and self.order == "time" and self.given is None
 
     @property
     def _only(self) -> Slice | None:
@@ -338,6 +345,11 @@ class TaskTape:
         return which[order], row[order]
 
     def _by_time(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
+        if self.given is not None:
+            row = np.empty(len(self.given), np.int64)
+            for number, table in enumerate(tables):
+                row[self.given == number] = np.arange(len(table))
+            return self.given, row
         if all(queue.pieces is not None for queue in self.queues):
             return self._by_cause(tables)
         lanes = self._lanes(tables)

@@ -10,7 +10,8 @@ a crash goes back to the last commit with the stores as they are.
 """
 
 import random
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -19,13 +20,19 @@ SEGMENT_MS = 60_000
 Task = TypeVar("Task", "WindowCounts", "SessionCounts")
 
 TRUE, LET_IN, TWICE, AGAIN, SWALLOWED = "true", "restart", "published twice", "processed twice", "record cache"
+INTERLEAVED = "interleaving"
+NO_UPDATE = 999
 
 
 class Input(NamedTuple):
-    """A record of the application's topic."""
+    """A record of a topic of the application; a join's table is of ``UPDATES``."""
 
     key: str
     time_ms: int
+    topic: str = "in"
+
+
+UPDATES = "updates"
 
 
 class Published(NamedTuple):
@@ -139,7 +146,7 @@ class SessionCounts:
     """Key, start, end, count (None: a tombstone) and time."""
 
     def take(self, record: Input, *, is_late: bool, is_again: bool) -> None:
-        key, time_ms = record
+        key, time_ms, _ = record
         self.clock = max(self.clock, time_ms)
         near = sorted(
             session
@@ -269,3 +276,55 @@ def forward(records: Sequence[Input], life: Life) -> list[Published]:
         published.append(Published(records[at].key, None, at, records[at].time_ms, why))
         at += 1
     return published
+
+
+# --- a stream beside a table -----------------------------------------------------------------------------------
+
+
+def taken(records: Sequence[Input], dry: Mapping[int, tuple[str, int]]) -> list[int]:
+    """Numbers of records in the order in which a task takes them (PartitionGroup): the earliest of the heads of the
+    topics of which it has any. ``dry``: behind so many records it has none of a topic for so many.
+    """
+    queues: dict[str, deque[int]] = {}
+    for number, record in enumerate(records):
+        queues.setdefault(record.topic, deque()).append(number)
+    order, empty, until = list[int](), "", 0
+    while any(queues.values()):
+        if len(order) in dry:
+            empty, until = dry[len(order)][0], len(order) + dry[len(order)][1]
+        heads = {topic: records[queue[0]].time_ms for topic, queue in queues.items() if queue}
+        there = [topic for topic in heads if topic != empty or len(order) >= until] or [*heads]
+        order.append(queues[min(there, key=heads.__getitem__)].popleft())
+    return order
+
+
+def join(
+    records: Sequence[Input], dry: Mapping[int, tuple[str, int]], *, is_inner: bool = False, is_sum: bool = False
+) -> list[Published]:
+    """What a task publishes that joins records with the newest update of their key, and may sum these up by key."""
+    right, live = (
+        _joined(records, taken(records, {}), is_sum=is_sum),
+        _joined(records, taken(records, dry), is_sum=is_sum),
+    )
+    return [
+        Published(records[number].key, None, value, time_ms, TRUE if right[number] == each else INTERLEAVED)
+        for number, each in live.items()
+        for has_update, value, time_ms in [each]
+        if has_update or not is_inner
+    ]
+
+
+def _joined(records: Sequence[Input], order: Sequence[int], *, is_sum: bool) -> dict[int, tuple[bool, int, int]]:
+    """By record: whether the table had its key, the value, and the time."""
+    table, sums, found = dict[str, int](), dict[str, tuple[int, int]](), dict[int, tuple[bool, int, int]]()
+    for number in order:
+        key, time_ms, topic = records[number]
+        if topic == UPDATES:
+            table[key] = number % 5
+            continue
+        value = number * 1_000 + table.get(key, NO_UPDATE)
+        if is_sum:
+            total, latest = sums.get(key, (0, -1))
+            value, time_ms = sums[key] = total + value, max(latest, time_ms)
+        found[number] = key in table, value, time_ms
+    return found

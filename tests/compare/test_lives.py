@@ -7,6 +7,7 @@ import pytest
 from kstreams_replay.jobs.compare import processing_order
 from tests.compare.live_application import (
     AGAIN,
+    INTERLEAVED,
     LET_IN,
     SWALLOWED,
     TRUE,
@@ -17,7 +18,7 @@ from tests.compare.live_application import (
     WindowCounts,
     live,
 )
-from tests.compare.lives import GRACE_MS, SIZE_MS, Played, counts, finals, forwarded, lives, places
+from tests.compare.lives import GRACE_MS, KINDS, SIZE_MS, Played, counts, finals, forwarded, lives, places
 from tests.sampling import is_nightly, seed
 
 pytestmark = pytest.mark.every_run
@@ -71,6 +72,15 @@ def test_restarts_of_a_task_with_a_cache_are_told_from_what_the_cache_holds_back
     played = Played(warehouse, counts(), lives("cache and restarts", LIVES, seed()))
 
     assert set(played.causes()) == {("restart", LET_IN), ("record cache", SWALLOWED)}
+
+
+@pytest.mark.parametrize("kind", ["join", "inner join", "sums of a join"])
+def test_what_a_join_looked_up_in_another_order_of_its_topics_is_explained_by_it(kind, warehouse):
+    played = Played(warehouse, KINDS[kind][0](), lives(kind, LIVES, seed()))
+
+    found = played.causes()
+    assert set(found) == {("interleaving", INTERLEAVED)}
+    assert found["interleaving", INTERLEAVED] > LIVES
 
 
 def test_what_a_crash_publishes_twice_is_explained_by_it(warehouse):

@@ -204,7 +204,7 @@ def test_sessions_that_overlap_after_a_restart_are_merged_as_in_production(wareh
     records, restarts, is_final = OVERLAPS[name]
     taken = [Input(*each) for each in records]
     published = of_sessions(taken, Life(restarts=frozenset(restarts)), is_final=is_final)
-    plant(warehouse, "in", [LandedRecord(0, key.encode(), b"x", time_ms) for key, time_ms in taken], partitions=1)
+    plant(warehouse, "in", [LandedRecord(0, key.encode(), b"x", time_ms) for key, time_ms, _ in taken], partitions=1)
     plant(warehouse, "live", [LandedRecord(0, *row) for row in published], partitions=1)
     record_restarts(warehouse, "in", [(0, place) for place in restarts])
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kstreams_replay.jobs.compare import tried_restarts
+from kstreams_replay.jobs.compare import trials, tried_causes
 from kstreams_replay.jobs.compare.comparison import Comparison, compare
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.recorded_restarts import record_restarts
@@ -148,7 +148,7 @@ def test_nothing_is_tried_where_nobody_wants_it_or_it_takes_too_long(replayed, m
     assert compared(replayed, no_trials=True).not_explained == 1
     assert compared(replayed, until_ms=50_000).not_explained == 1
     assert compared(replayed, ignore_order=True).not_explained == 1
-    monkeypatch.setattr(tried_restarts, "RECORDS_MAX", tried_restarts.RECORDS_A_TRIAL)
+    monkeypatch.setattr(tried_causes, "RECORDS_MAX", trials.RECORDS_A_TRIAL)
     assert compared(replayed).not_explained == 1
 
 
@@ -229,7 +229,7 @@ def test_tables_that_cannot_be_read_again_are_no_reason_to_fail(replayed, monkey
     def damaged(*_: Any, **__: Any) -> None:
         raise DamagedTable("state/x", "a file", "none", "restore it")
 
-    monkeypatch.setattr(tried_restarts, "Rerun", damaged)
+    monkeypatch.setattr(trials, "Rerun", damaged)
 
     assert compared(replayed).not_explained == 1
 

@@ -43,7 +43,7 @@ BAR, WIDTH = 40, 118
 @option("--ignore-fields", takes_many=True, metavar="FIELD", help="fields of the value that may differ")
 @option("--ignore-order", is_flag=True, help="rows of a partition may be in another order")
 @option("--no-cache", is_flag=True, help="production has statestore.cache.max.bytes=0: no cache explains a missing row")
-@option("--no-trials", is_flag=True, help="do not run tasks again to find the restarts that explain what has no cause")
+@option("--no-trials", is_flag=True, help="do not run tasks again to find what explains rows without a cause")
 @option(
     "--infer-restarts",
     is_flag=True,
