@@ -1,1 +1,1 @@
-"""What placing tasks saves: groups of workers that are played, on storage that is slow."""
+"""What placing tasks saves: groups of workers that are played, on storage that is slow, and a real cluster."""

@@ -1,6 +1,7 @@
-"""The benchmark of placing tasks: what slow storage counts, and what is made of the increments."""
+"""The benchmark of placing tasks: what slow storage counts, and what is made of the increments, played and real."""
 
 from kstreams_replay.benchmarks.placement.__main__ import DIES_AT, INCREMENTS, JOINS_AT, MeasuredIncrement, summary
+from kstreams_replay.benchmarks.placement.real_cluster import KILLED, QUIET, RealIncrement, summary_of_parts
 from kstreams_replay.benchmarks.placement.slow_storage import BYTES_PER_SECOND, OPEN_S, slow_storage
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
@@ -38,3 +39,22 @@ def test_a_summary_compares_with_the_median_of_quiet_increments():
         "moves": 5,
         "state_bytes": 12,
     }
+
+
+def test_a_summary_of_a_real_cluster_counts_warm_moves_and_records_of_tasks_that_ran_again():
+    increments = [
+        RealIncrement(QUIET, 2.0, 1.0, moved=0, warm=0, cold=0, again=0),
+        RealIncrement(QUIET, 4.0, 3.0, moved=1, warm=1, cold=0, again=0),
+        RealIncrement(KILLED, 6.0, 2.0, moved=3, warm=2, cold=1, again=2),
+    ]
+
+    assert summary_of_parts(increments, records_a_task=100) == [
+        {
+            "part": QUIET, "increments": 2, "longest to quiet": 1.33, "unmoved to quiet": 1.5, "moved": 1,
+            "of them warm": 1, "cold": 0, "records again": 0,
+        },
+        {
+            "part": KILLED, "increments": 1, "longest to quiet": 2.0, "unmoved to quiet": 1.0, "moved": 3,
+            "of them warm": 2, "cold": 1, "records again": 200,
+        },
+    ]  # fmt: skip
