@@ -27,7 +27,7 @@ from .case import Case, Cause
 from .compared_output import ComparedOutput
 from .sides import digests, digests_of, row_schema
 
-RECORDS_MAX = 1 << 26
+RECORDS_MAX = 1 << 25
 """So many records are taken again for a comparison, in all trials together."""
 RECORDS_A_TRIAL = 1 << 13
 """What it takes to begin a task, in records."""

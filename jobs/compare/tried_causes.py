@@ -37,7 +37,8 @@ def try_causes(case: Case, ignored: Collection[str] = ()) -> Tried:
     is_any = case.output.has_stream_time or has_orders
     if not partitions or not is_any or not can_be_tried(case):
         return tried
-    topology, left = case.output.topology.reading(case.done.cut_to), RECORDS_MAX
+    topology = case.output.topology.reading(case.done.cut_to)
+    left = 2 * RECORDS_MAX if has_orders else RECORDS_MAX
     with TemporaryDirectory() as folder:
         described = descriptions(case, topology, folder)
         for number, partition in enumerate(partitions):

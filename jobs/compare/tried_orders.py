@@ -94,10 +94,18 @@ class _Search:
         self._updates_of_key = [_by_key(task.key[updates]) for updates in self._updates]
         counts = [np.searchsorted(updates, self._records) for updates in self._updates]
         self._by_time = np.array(counts, np.int64).reshape(len(others), -1).T
+        _, code = np.unique(task.key, return_inverse=True)
+        self._code = code[self._records]
+        """Keys as small numbers."""
+        self._codes = [
+            np.concatenate([[-1], np.sort(code[updates] * (len(updates) + 1) + np.arange(len(updates))), [sys.maxsize]])
+            for updates in self._updates
+        ]
+        """Of each topic the numbers of its updates, by key."""
         self._keys = dict[int, set[int]]()
         """Of a row's key those of the records that caused such rows."""
-        for row, place in zip(task.ours.tolist(), task.base.place.tolist(), strict=True):
-            self._keys.setdefault(int(self.case.ours.key[row]), set()).add(int(task.key[place]))
+        for row_key, key in np.unique([self.case.ours.key[task.ours], task.key[task.base.place]], axis=1).T.tolist():
+            self._keys.setdefault(row_key, set()).add(key)
         self._again = set[tuple[int, int, int]]()
         """What was let take fewer: the first record and the last, and how many at most."""
         self._least = dict[tuple[tuple[int, int], int], int]()
@@ -200,10 +208,10 @@ class _Search:
         """Its bounds, with those of all records before the one that caused the first row that differs."""
         low, high, known = path.bounds
         low, high = low.copy(), high.copy()
-        for record in range(known, path.at):
-            for topic in range(len(self._updates)):
-                least, most = self._between(record, topic, path.taken[record, topic])
-                low[record, topic], high[record, topic] = least, min(most, high[record, topic])
+        agree = np.arange(known, path.at)
+        for topic in range(len(self._updates)):
+            low[agree, topic], most = self._between(agree, topic, path.taken[agree, topic])
+            high[agree, topic] = np.minimum(most, high[agree, topic])
         return _Bounds(low, high, max(known, path.at))
 
     def _suspects(self, agreed: int, first: int, until: int) -> list[int]:
@@ -232,8 +240,8 @@ class _Search:
             low, high = bounds.low.copy(), bounds.high.copy()
             low[:record], high[:record] = settled.low[:record], settled.high[:record]
             low[record, topic], high[record, topic] = least, place
-            for other in np.flatnonzero(low[:record, topic] > place).tolist():
-                low[other, topic], high[other, topic] = self._between(other, topic, place)
+            others = np.flatnonzero(low[:record, topic] > place)
+            low[others, topic], high[others, topic] = self._between(others, topic, place)
             yield _Bounds(low, high, record + 1)
 
     def _seen(self, record: int, topic: int) -> np.ndarray:
@@ -241,12 +249,16 @@ class _Search:
         key = int(self.task.key[self._records[record]])
         return self._updates_of_key[topic].get(key, np.zeros(0, np.int64))
 
-    def _between(self, record: int, topic: int, taken: int) -> tuple[int, int]:
-        """At least and at most how many updates are taken if it sees the same one of its key as with ``taken``."""
-        updates = self._seen(record, topic)
-        at = int(np.searchsorted(updates, taken))
-        least = int(updates[at - 1]) + 1 if at else 0
-        return least, int(updates[at]) if at < len(updates) else len(self._updates[topic])
+    def _between(self, records: np.ndarray, topic: int, taken: "np.ndarray | int") -> tuple[np.ndarray, np.ndarray]:
+        """Of each record at least and at most how many updates are taken if it sees the same one of its key as with
+        ``taken``.
+        """
+        count, codes = len(self._updates[topic]), self._codes[topic]
+        begin = self._code[records] * (count + 1)
+        at = np.searchsorted(codes, begin + taken)
+        before, behind = codes[at - 1] - begin, codes[at] - begin
+        # Of other keys, what is before is negative, and what is behind is too much.
+        return np.where(before >= 0, before + 1, 0), np.minimum(behind, count)
 
     def _within(self, bounds: _Bounds) -> np.ndarray | None:
         """What is nearest to the order by time; None where no order is within the bounds."""
