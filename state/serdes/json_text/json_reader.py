@@ -117,7 +117,7 @@ def _read_objects(
     skip = skip | ~valid
     skip[list(reasons)] = True
     view = binary_view(binary)
-    text, starts, faults = json_scan.object_lines(view.data, view.offsets, skip)
+    text, starts, faults = json_scan.object_lines(view.data, view.offsets, skip, arrow_type.names)
     reasons |= {int(row): json_scan.REASONS[int(faults[row])] for row in np.flatnonzero(faults)}
     lines = _Lines(text, starts, pa.schema(list(arrow_type)), pa.schema(list(declared)))
     columns = lines.read()

@@ -11,6 +11,7 @@ what it read is used. Top-level values other than objects, which make pyarrow's 
 import numpy as np
 
 from ...compilation.kernel_compilation import inner_kernel, kernel
+from .declared_fields import LEFT, DeclaredNames, copy_declared, declared_names
 
 FINE, EMPTY, NO_OBJECT, CUT, MORE, CONTROL = 0, 1, 2, 3, 4, 5
 REASONS = {
@@ -23,6 +24,8 @@ REASONS = {
 
 _QUOTE, _BACKSLASH, _SPACE, _NEWLINE = 0x22, 0x5C, 0x20, 0x0A
 _OPEN_BRACE, _CLOSE_BRACE = 0x7B, 0x7D
+_LOOKED_AT = 64
+"""Of so many rows one is tried where fields were not worth leaving out."""
 _KIND = np.zeros(256, np.uint8)
 """0: nothing to note; 1: quote; 2: opens; 3: closes; 4: end of line."""
 _KIND[_QUOTE] = 1
@@ -31,8 +34,11 @@ _KIND[[_CLOSE_BRACE, ord("]")]] = 3
 _KIND[[_NEWLINE, ord("\r")]] = 4
 
 
-def object_lines(data: np.ndarray, offsets: np.ndarray, skip: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(text, line starts, faults) of the rows ``data[offsets[i]:offsets[i + 1]]``; rows in ``skip`` become ``{}``.
+def object_lines(
+    data: np.ndarray, offsets: np.ndarray, skip: np.ndarray, names: list[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(text, line starts, faults) of the rows ``data[offsets[i]:offsets[i + 1]]``; rows in ``skip`` become ``{}``. What
+    is certain to be a field of none of the ``names`` is left out.
 
     ``text`` uint8: one line a row, each ended by one newline, no other newline in it. ``line starts`` int64, n + 1.
     ``faults`` uint8: FINE or a key of REASONS.
@@ -40,7 +46,7 @@ def object_lines(data: np.ndarray, offsets: np.ndarray, skip: np.ndarray) -> tup
     rows = len(skip)
     text = np.empty(int(offsets[-1] - offsets[0]) + 3 * rows, np.uint8)
     starts, faults = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    _lay_out(data, offsets, skip, _KIND, text, starts, faults)
+    _lay_out(data, offsets, skip, _KIND, tuple(declared_names(names)), text, starts, faults)
     return text[: starts[-1]], starts, faults
 
 
@@ -51,8 +57,9 @@ def blank(text: np.ndarray, start: int, end: int) -> None:
 
 
 @kernel
-def _lay_out(data, offsets, skip, kind, text, starts, faults):  # type: ignore[no-untyped-def]
-    at = 0
+def _lay_out(data, offsets, skip, kind, names, text, starts, faults):  # type: ignore[no-untyped-def]
+    names = DeclaredNames(*names)
+    at, copied, is_worth_it = 0, 0, True
     for row in range(skip.shape[0]):
         starts[row] = at
         begin, end = offsets[row], offsets[row + 1]
@@ -67,9 +74,16 @@ def _lay_out(data, offsets, skip, kind, text, starts, faults):  # type: ignore[n
         elif data[begin] != _OPEN_BRACE:
             fault = NO_OBJECT
         else:
-            fault = _copy_object(data, begin, end, kind, text, at)
+            fault, copied = FINE, LEFT
+            # Leaving nothing out costs more than copying all of it, and neighbours are alike.
+            if is_worth_it or row % _LOOKED_AT == 0:
+                copied = copy_declared(data, begin, end, names, text, at)
+                is_worth_it = copied != LEFT and (copied - at) * 4 < (end - begin) * 3
+            if copied == LEFT:
+                fault = _copy_object(data, begin, end, kind, text, at)
+                copied = at + end - begin
         if fault == FINE:
-            at += end - begin
+            at = copied
         else:
             faults[row] = max(fault, 0)
             text[at], text[at + 1] = _OPEN_BRACE, _CLOSE_BRACE
