@@ -36,8 +36,8 @@ from .workloads import NEXMARK, WORKLOADS
 _SESSIONS_TO_JOIN = ("W1", "W1u", "W2", "W3", "W4")
 PEERS = {
     "kafka": ("kstreams_replay.benchmarks.peers.kafka", (*_SESSIONS_TO_JOIN, "W5", "W6", "W7", "W9")),
-    "spark": ("kstreams_replay.benchmarks.peers.spark", ("W1", "W1u", "W2", "W3")),
-    "polars": ("kstreams_replay.benchmarks.peers.polars_peer", _SESSIONS_TO_JOIN),
+    "spark": ("kstreams_replay.benchmarks.peers.spark", ("W1", "W1u", "W2", "W3", "W10", "W11")),
+    "polars": ("kstreams_replay.benchmarks.peers.polars_peer", (*_SESSIONS_TO_JOIN, "W10")),
     "duckdb": ("kstreams_replay.benchmarks.peers.duckdb_peer", _SESSIONS_TO_JOIN),
 }
 """Program of each peer, and the workloads that it has a fair form of."""
@@ -51,7 +51,7 @@ RUN_ONCE = ("kafka",)
 PACKAGES = ("pyspark", "delta-spark", "deltalake", "polars", "duckdb", "pyarrow", "numpy", "numba")
 
 
-EVERY = "W1,W1u,W2,W3,W4,W5,W6,W7,W8,W9"
+EVERY = "W1,W1u,W2,W3,W4,W5,W6,W7,W8,W9,W10,W11"
 
 
 @command()

@@ -5,7 +5,7 @@ without Spark, so that preparing 10 M records takes seconds. No two topics have 
 merging them has one order.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,8 @@ CLOSING = "closing-"
 VALUES = 1_000
 """Values are whole numbers from 0 to one less, all alike; as many are the items."""
 ROWS_A_FILE = 2_500_000
+ROWS_AT_ONCE = 250_000
+"""Values are made for so many."""
 
 
 @dataclass(frozen=True)
@@ -123,16 +125,30 @@ def land(
     land_rows(warehouse, topic, clicks(records, partitions=partitions, keys=keys, seed=seed, uniform=uniform))
 
 
+def long_values(rows: LandedColumns, part: slice) -> pa.BinaryArray:
+    """The values of the rows ``part`` as Kafka's longs."""
+    return Serde.long().encode(pa.array(rows.values[part]))
+
+
 def land_rows(
-    warehouse: Warehouse, topic: str, partitions: Iterable[LandedColumns], *, rows_a_file: int = ROWS_A_FILE
+    warehouse: Warehouse,
+    topic: str,
+    partitions: Iterable[LandedColumns],
+    *,
+    rows_a_file: int = ROWS_A_FILE,
+    values_of: Callable[[LandedColumns, slice], pa.BinaryArray] = long_values,
 ) -> None:
-    """Land rows, partition 0 first, as increment 1 of ``topic``."""
+    """Land rows, partition 0 first, as increment 1 of ``topic``. ``values_of``: bytes of the values of some rows."""
     files, ends = [], []
     for partition, rows in enumerate(partitions):
         ends.append(len(rows.keys))
         for first in range(0, ends[-1], rows_a_file):
             file = TaskFile(warehouse.landed(topic), partition=partition, name="00000001")
-            file.write(_landed(rows, first, min(first + rows_a_file, ends[-1])))
+            after = min(first + rows_a_file, ends[-1])
+            for start in range(first, after, ROWS_AT_ONCE):
+                part = slice(start, min(start + ROWS_AT_ONCE, after))
+                times = pa.array(rows.time_ms[part])
+                file.write(_as_landed(rows.keys[part], times, values_of(rows, part), start))
             written = file.close()
             assert written is not None
             files.append(written)
@@ -163,12 +179,6 @@ def _commit(warehouse: Warehouse, topic: str, files: list[DataFile], counts: lis
         partitions=len(ends), cut_from=zero, cut_to=ends, records=sum(ends.values()), table_version=version
     )
     ledger.done(1, done, written_at_ms=0)
-
-
-def _landed(rows: LandedColumns, first: int, after: int) -> pa.Table:
-    part = slice(first, after)
-    value = Serde.long().encode(pa.array(rows.values[part]))
-    return _as_landed(rows.keys[part], pa.array(rows.time_ms[part]), value, first)
 
 
 def _as_landed(keys: pa.Array, time_ms: pa.Array, values: pa.Array, first: int) -> pa.Table:

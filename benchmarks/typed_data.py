@@ -6,7 +6,7 @@ Owns the layout. Rule: what is there is used again, and never mistaken for rows 
     <folder>/typed/<topic>/partition=<p>/…       Parquet, and Delta: key, ms, value, offset
     <folder>/typed/<topic>.json                  made of what; written last
 
-Nexmark's topics have no typed rows: its peers read the landed bytes.
+Nexmark's topics, and those of events, have no typed rows: their peers read the landed bytes.
 """
 
 import json
@@ -23,7 +23,7 @@ from kstreams_replay.state.tables.data_files import DataFile, read_files, read_r
 from kstreams_replay.state.tables.parquet_writer import TaskFile
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 
-from . import landed_data
+from . import click_events, landed_data
 from .landed_data import LandedColumns
 from .nexmark import events
 from .workloads import WORKLOADS
@@ -46,10 +46,16 @@ _MAKERS: dict[str, Callable[[int], Iterable[LandedColumns]]] = {
     "clicks": landed_data.clicks,
     "clicks_uniform": lambda records: landed_data.clicks(records, uniform=True),
     "clicks_in_files": landed_data.clicks,
+    "clicks_json": landed_data.clicks,
+    "clicks_avro": landed_data.clicks,
     "clicks_of_few": lambda records: landed_data.clicks(records, keys=100_000, uniform=True),
     "users": landed_data.users,
     "items": landed_data.items,
 }
+
+
+_VALUES = {"clicks_json": click_events.json_values, "clicks_avro": click_events.avro_values}
+"""Bytes of the values of topics that are no longs."""
 
 
 def warehouse_of(folder: Path) -> Warehouse:
@@ -96,8 +102,9 @@ def _make(folder: Path, topic: str, records: int) -> None:
         landed_data.land_tables(warehouse, topic, events.records_of(topic, records), partitions=events.PARTITIONS)
         return
     rows_a_file = SLICE // 4 if topic == "clicks_in_files" else landed_data.ROWS_A_FILE
-    landed_data.land_rows(warehouse, topic, _MAKERS[topic](records), rows_a_file=rows_a_file)
-    if topic != "clicks_in_files":
+    values_of = _VALUES.get(topic, landed_data.long_values)
+    landed_data.land_rows(warehouse, topic, _MAKERS[topic](records), rows_a_file=rows_a_file, values_of=values_of)
+    if topic != "clicks_in_files" and topic not in _VALUES:
         _type(warehouse.landed(topic), str(typed_path(folder, topic)))
 
 

@@ -1,4 +1,4 @@
-"""The workloads W1 to W9 and Nexmark's queries, as topologies, with the topics that each reads.
+"""The workloads W1 to W11 and Nexmark's queries, as topologies, with the topics that each reads.
 
 Owns what is counted, the gaps, windows and graces. Rule: nothing else says them again; peers read them from here.
 """
@@ -27,6 +27,7 @@ from kstreams_replay.jobs.topology import (
     fold,
 )
 
+from .click_events import ROBOT, avro_serde, json_serde
 from .nexmark import queries
 
 GAP_MS, GRACE_MS, WINDOW_MS, INTERVAL_MS, HISTORY_MS = 30_000, 60_000, 60_000, 10_000, 600_000
@@ -80,6 +81,25 @@ def _counted_sessions(stream: KStream) -> KTable:
         .aggregate(clicks=fold.count(), total=fold.sum())
         .suppress(Suppressed.until_window_closes())
     )
+
+
+def _event_sessions(topic: str, serde: Callable[[], Serde]) -> Callable[[], Topology]:
+    """Count and sums of the events that are no robot's."""
+
+    def build() -> Topology:
+        builder = StreamsBuilder()
+        (
+            builder.stream(topic, Consumed(Serde.string(), serde()))
+            .filter(f"kind <> '{ROBOT}'")
+            .group_by_key()
+            .windowed_by(SessionWindows.with_inactivity_gap(GAP_MS, grace=GRACE_MS))
+            .aggregate(clicks=fold.count(), total=fold.sum("amount"), seconds=fold.sum("seconds"))
+            .suppress(Suppressed.until_window_closes())
+            .to("sessions")
+        )
+        return builder.build()
+
+    return build
 
 
 def _windows() -> Topology:
@@ -217,6 +237,14 @@ WORKLOADS = {
         Workload(
             "W9", "a processor with a JSON key-value store, 10^5 keys, in five increments", ("clicks_of_few",),
             ("totals",), _processor, exact=True, increments=5,
+        ),
+        Workload(
+            "W10", "W1 over JSON of twelve fields, three of them used", ("clicks_json",), ("sessions",),
+            _event_sessions("clicks_json", json_serde), exact=True, landed=True,
+        ),
+        Workload(
+            "W11", "the same in Avro with the schema's id", ("clicks_avro",), ("sessions",),
+            _event_sessions("clicks_avro", avro_serde), exact=True, landed=True,
         ),
     )
 }  # fmt: skip

@@ -8,18 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+from polars import selectors as cs
 
 from kstreams_replay.state.tables.data_files import read_files
 
 from ..landed_data import CLOSING
-from ..measuring import Stopwatch, added_up, print_figures, program_options
-from ..typed_data import typed_path
+from ..measuring import Stopwatch, added_up, print_figures, program_options, summed
+from ..typed_data import landed_files, typed_path, warehouse_of
 from ..workloads import WORKLOADS
 
 
 @dataclass(frozen=True)
 class PeerFiles:
-    """Typed Parquet files of the stream and, for a join, of the table; and the file to write."""
+    """Parquet files of the stream and, for a join, of the table: typed, or landed if all programs read these. And the
+    file to write.
+    """
 
     stream: list[str]
     table: list[str]
@@ -32,8 +35,8 @@ Form = Callable[[PeerFiles], None]
 def run_forms(words: str, system: str, forms: Mapping[str, Form], notes: Mapping[str, str]) -> None:
     """The whole program of a relational peer. Exits with 2 for a workload that it has no form of."""
     options = program_options(words, list(forms))
-    topics = WORKLOADS[options.workload].topics
-    sources = [typed_files(options.folder, topic) for topic in topics]
+    workload = WORKLOADS[options.workload]
+    sources = [files_of(options.folder, topic, landed=workload.landed) for topic in workload.topics]
     target = options.folder / f"{system.split()[0]}.parquet"
     files, clock = PeerFiles(sources[0], sources[1] if len(sources) > 1 else [], str(target)), Stopwatch()
     for _ in range(options.runs):
@@ -46,16 +49,24 @@ def run_forms(words: str, system: str, forms: Mapping[str, Form], notes: Mapping
         system=system,
         configuration="Parquet to Parquet",
         rows_out=results.select(pl.len()).collect().item(),
-        checks=added_up([results]),
+        checks=checks_of(results, landed=workload.landed),
         notes=notes.get(options.workload, ""),
     )
     target.unlink()
 
 
-def typed_files(folder: Path, topic: str) -> list[str]:
-    """Live files of a typed topic."""
-    path = typed_path(folder, topic)
-    return [f"{path}/{file.path}" for file in read_files(str(path))]
+def files_of(folder: Path, topic: str, *, landed: bool) -> list[str]:
+    """Live files of a topic, landed or typed."""
+    if landed:
+        path = warehouse_of(folder).landed(topic)
+        return [f"{path}/{file.path}" for file in landed_files(folder, topic)]
+    path = str(typed_path(folder, topic))
+    return [f"{path}/{file.path}" for file in read_files(path)]
+
+
+def checks_of(results: pl.LazyFrame, *, landed: bool) -> dict[str, int]:
+    """``checks`` of results, as ours are made."""
+    return summed(results.select(cs.integer())) if landed else added_up([results])
 
 
 def without_closing(results: pl.LazyFrame) -> pl.LazyFrame:
