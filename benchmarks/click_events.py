@@ -14,7 +14,8 @@ from .landed_data import LandedColumns
 
 FIELDS = ", ".join(
     [
-        "event_id string, user struct<id long, name string, tags array<string>>, kind string, amount long, seconds long",
+        "event_id string, user struct<id long, name string, tags array<string>>, kind string",
+        "amount long, seconds long",
         "price double, currency string, page struct<path string, referrer string>, session string",
         "flags struct<new boolean, test boolean>, note string, version int",
     ]

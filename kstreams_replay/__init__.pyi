@@ -12,6 +12,7 @@ from .jobs.bootstrap.kafka_hand_over import hand_over as hand_over
 from .jobs.branches.erasure import erase as erase
 from .jobs.compare.comparison import Comparison as Comparison
 from .jobs.compare.comparison import compare as compare
+from .jobs.execution.auto_runner import AutoRunner as AutoRunner
 from .jobs.execution.spark_runner import SparkRunner as SparkRunner
 from .jobs.execution.spark_session import open_spark as open_spark
 from .jobs.execution.task_run import LocalRunner as LocalRunner

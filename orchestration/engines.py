@@ -1,10 +1,13 @@
-"""The engine that a command asks for: this process, or Spark.
+"""The engine that a command asks for: this process, Spark, or whichever suits the size of an increment.
 
-Rule: a session of Spark, which takes seconds, starts beside what else is to do, and is awaited when it is needed.
+Rule: a session of Spark that is sure to be needed starts beside what else is to do, since it takes seconds, and is
+awaited when it is needed.
 """
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError
+from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -60,6 +63,24 @@ def wait_for(spark: SparkStart, step: str, say: Callable[[str], None] = lambda s
     """At the step of a replay behind which tasks run; so the wait is no part of the increment's seconds."""
     if step.startswith("planned"):
         spark(say)
+
+
+def chosen_runner(
+    *, local: bool, master: str | None, placement: "PlacementSettings | None" = None, say: Callable[[str], None]
+) -> "tuple[Runner, Callable[[str], None]]":
+    """The runner of a command, and what it does as a step of the replay begins. ``local``: this process. A ``master``
+    that is named, also by the environment, or a ``placement``: Spark, which starts at once. Else small increments run
+    in this process, and Spark starts when a large one comes. ``say``: called with what the engine waits for.
+    """
+    if local:
+        return runner_of(None), lambda step: None
+    if master or os.environ.get("REPLAY_SPARK_MASTER") or placement is not None:
+        spark = start_spark(master)
+        return runner_of(spark, placement), lambda step: wait_for(spark, step, say)
+    from ..jobs.execution.auto_runner import AutoRunner
+    from ..state.runs.local_copies import default_cache
+
+    return AutoRunner(lambda: runner_of(partial(SparkStart(None), say)), default_cache()), lambda step: None
 
 
 def runner_of(spark: "Callable[[], SparkSession] | None", placement: "PlacementSettings | None" = None) -> "Runner":

@@ -106,6 +106,7 @@ def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, *incr
         **(_emitted(report, table) if is_same or isinstance(table.node, SinkNode) else {}),
         **(_lateness(report, sub) | _seconds(report, sub) | _stream_time(report, sub) if is_same else {}),
         **_memory(report.rss_bytes_max),
+        "tasks on Spark": report.spark_tasks,
         **{f"requests/{kind}": number for kind, number in report.requests.items()},
         **waiting_metadata(report.waits, pipeline.warehouse.root),
         **placement_numbers(read_hint(pipeline.warehouse.pipeline(pipeline.name)), increment),

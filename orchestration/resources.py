@@ -4,11 +4,13 @@ Owns the only settings of machine and cluster. Rule: nothing starts before the f
 definitions needs no Java; a cluster is a setting (`spark.master`), never another code path.
 """
 
+import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from ..jobs.execution.auto_runner import SMALL_RECORDS, AutoRunner
 from ..jobs.execution.task_description import Runner
 from ..jobs.execution.task_run import LocalRunner
 from ..jobs.landing.landing import (
@@ -82,12 +84,14 @@ class SparkEngine(Engine):
 
     ``settings``: of Spark, over those of jobs/execution/spark_session.py; a ``spark.master`` among them counts where
     ``master`` is None. ``placement`` and what follows it: which worker of a cluster runs which task, see
-    jobs/placement/settings.py; None: as the environment says.
+    jobs/placement/settings.py; None: as the environment says. ``records_in_process``: where nobody names a master,
+    increments of at most so many landed records run in this process, since Spark would take longer to start; 0: none.
     """
 
     master: str | None = None
     app_name: str = "replay"
     settings: dict[str, str] = {}  # noqa: RUF012  (pydantic copies it)
+    records_in_process: int = SMALL_RECORDS
     placement: str | None = None
     num_standby_replicas: int | None = None
     max_warmup_replicas: int | None = None
@@ -113,4 +117,8 @@ class SparkEngine(Engine):
             self.placement, self.num_standby_replicas, self.max_warmup_replicas, self.acceptable_recovery_lag_bytes,
             self.rack_aware_assignment_tags, self.rack_aware_assignment_strategy, kafka_version,
         )  # fmt: skip
-        return SparkRunner(self.session(), default_cache(), placement)
+        cache = default_cache()
+        is_named = self.master or self.settings.get("spark.master") or os.environ.get("REPLAY_SPARK_MASTER")
+        if is_named or placement is not None or self.records_in_process == 0:
+            return SparkRunner(self.session(), cache, placement)
+        return AutoRunner(lambda: SparkRunner(self.session(), cache), cache, records=self.records_in_process)

@@ -444,4 +444,5 @@ def restated_row(
         lateness_counts_by_sub_topology=None,
         seconds_by_sub_topology=None,
         rss_bytes_max=0,
+        spark_tasks=0,
     )

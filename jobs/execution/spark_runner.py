@@ -209,7 +209,7 @@ def _outcome(topology: Topology, description: TaskDescription, cache: str | None
     try:
         before = REQUESTS.made()
         report = run_task(topology, description, _cache_here(cache))
-        return asdict(replace(report, requests=dict(REQUESTS.made() - before)))
+        return asdict(replace(report, requests=dict(REQUESTS.made() - before), on_spark=True))
     except ReplayError as error:
         return error
 

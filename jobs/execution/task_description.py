@@ -93,6 +93,8 @@ class TaskReport:
     """To an object store, by kind, that another process than the driver made for it."""
     has_failed: bool = False
     """Whether something failed in a trial: what was sent up to there is whole, and nothing else."""
+    on_spark: bool = False
+    """Whether Spark ran it, and not the driver's process."""
 
 
 class Runner(Protocol):

@@ -63,6 +63,7 @@ def done_row_of(
         unread=None if plan.row.migrate is None else previous.unread,
         seconds=seconds | task_seconds(reports),
         rss_bytes_max=max((report.rss_bytes for report in reports), default=0),
+        spark_tasks=sum(report.on_spark for report in reports),
     )
 
 

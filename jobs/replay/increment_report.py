@@ -26,6 +26,8 @@ class IncrementReport:
     operators: dict[str, dict[str, float | None]]
     seconds: dict[str, float]
     rss_bytes_max: int
+    spark_tasks: int
+    """How many of its tasks ran on Spark, and not in the driver's process."""
     requests: dict[str, int]
     """As in the done row; {}: none."""
     cut_from: Cut
@@ -134,6 +136,7 @@ def report_of(increment: int, planned: PlanRow, done: DoneRow) -> IncrementRepor
         operators=done.operators or {},
         seconds=done.seconds or {},
         rss_bytes_max=done.rss_bytes_max or 0,
+        spark_tasks=done.spark_tasks or 0,
         requests=done.requests or {},
         cut_from=planned.cut_from,
         cut_to=planned.cut_to,

@@ -45,6 +45,7 @@ def as_one(rows: Sequence[tuple[PlanRow, DoneRow]]) -> tuple[PlanRow, DoneRow]:
         requests=_added([done.requests or {} for done in dones]),
         operators={node: _numbers(each) for node, each in _by_name([done.operators or {} for done in dones])},
         rss_bytes_max=max(done.rss_bytes_max or 0 for done in dones),
+        spark_tasks=sum(done.spark_tasks or 0 for done in dones),
     )
     return plan, done
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Literal
 
 from ...state.argument_types import checked_types
 from ...state.compilation.kernel_tiers import tiers
@@ -24,6 +25,7 @@ from ...state.tables.warehouse import Warehouse
 from ...state.tracing import span
 from ...state.wall_clock import now_ms
 from ..code_changes.state_migration import CodeChange, MigrationOptions, migrated_files, take_over
+from ..execution.auto_runner import auto_runner
 from ..execution.task_description import Runner, TaskReport, exchange_folder
 from ..task.kernel_calls import call_kernels
 from ..topology.topology import Topology
@@ -58,7 +60,7 @@ def replay(
     topology: Topology,
     *,
     pipeline: str,
-    runner: Runner,
+    runner: Runner | Literal["auto"] = "auto",
     max_records: int | None = None,
     increments: int | None = None,
     idle: str = "wait",
@@ -73,7 +75,8 @@ def replay(
     kafka_version: str | None = None,
 ) -> Iterator[IncrementReport]:
     """Replay what has landed in ``warehouse`` and ``pipeline`` has not read; yields a report as each increment is
-    committed. An increment that was planned and is not done is run first. ``runner``: a LocalRunner or a SparkRunner.
+    committed. An increment that was planned and is not done is run first. ``runner``: a LocalRunner, a SparkRunner,
+    or "auto": Spark on this machine for large increments, this process for the others (jobs/execution/auto_runner.py).
 
     ``max_records``: records of an increment, at most; ``increments``: stop after so many. ``idle``: "wait" leaves
     records unread that a quiet partition may still precede, "proceed" reads them. ``order``: "time" (Kafka's
@@ -96,7 +99,7 @@ def replay(
         max_records=max_records, idle=idle, order=order, flush_at_end=flush_at_end, until_ms=until_ms, times=times,
         wanted=wanted, run=run, on_step=on_step, progress=progress, kafka_version=kafka_version,
     )  # fmt: skip
-    work = PipelineRun(warehouse, topology, pipeline, runner, settings)
+    work = PipelineRun(warehouse, topology, pipeline, auto_runner() if runner == "auto" else runner, settings)
     for plan in work.plans():
         if increments == 0:
             return

@@ -147,6 +147,8 @@ class DoneRow(RowContent):
     flushed: bool = False
     seconds: dict[str, float] | None = None
     rss_bytes_max: int | None = None
+    spark_tasks: int | None = None
+    """How many of its tasks ran on Spark; the others ran in the driver's process. None: an earlier version."""
     requests: dict[str, int] | None = None
     """To an object store, by kind (GET, PUT, LIST, HEAD, DELETE), for files and folders and not for Delta's logs, from
     the row before (or the run's begin) until this row was written. None: the warehouse is on a disk."""

@@ -19,7 +19,9 @@ from kstreams_replay.state.tables.ledger import DONE, Ledger, LedgerRow
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.pipelines import NAME
 
-OF_THE_RUN = frozenset({"seconds", "seconds_by_sub_topology", "rss_bytes_max", "requests", "versions", "digests"})
+OF_THE_RUN = frozenset(
+    {"seconds", "seconds_by_sub_topology", "rss_bytes_max", "spark_tasks", "requests", "versions", "digests"}
+)
 """Fields of a done row about the run that wrote it, not about the tables."""
 
 

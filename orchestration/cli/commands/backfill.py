@@ -11,7 +11,7 @@ from ....jobs.branches.backfill import Backfill
 from ....jobs.branches.backfill import backfill as make_range
 from ....state.tables.warehouse import Warehouse
 from ....state.times import instant_ms
-from ...engines import runner_of, start_spark
+from ...engines import chosen_runner
 from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
 from ...text_tables import print_json, print_table, utc
@@ -37,7 +37,7 @@ def backfill(
 ) -> int:  # fmt: skip
     """Make the rows of a range of time again, on a branch, reading no more of the past than matters to them."""
     with closing(progress_on(sys.stderr)) as progress:
-        runner = runner_of(None if local else start_spark(master))
+        runner, _ = chosen_runner(local=local, master=master, say=progress.doing)
         made = make_range(
             Warehouse(warehouse),
             load_topology(topology, warehouse),

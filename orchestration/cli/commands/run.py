@@ -1,6 +1,6 @@
 """The commands `run` and `warm-up`.
 
-Rule: Spark is begun before anything else is imported, since its JVM takes seconds.
+Rule: Spark that is sure to be needed is begun before anything else is imported, since its JVM takes seconds.
 """
 
 import os
@@ -16,7 +16,7 @@ import click
 
 from ....state.errors import ConfigError
 from ....state.tables.refused_shares import RefusedLimit
-from ...engines import runner_of, start_spark, wait_for
+from ...engines import chosen_runner
 from ...placement.choice import placement_of
 from ...progress_lines import ProgressBar, ProgressLines, progress_on
 from .. import options
@@ -156,7 +156,7 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
     _refuse_placement_on_one_machine(asked)
     chosen = {name: getattr(asked, name) for name in options.PLACEMENT}
     placement = placement_of(**chosen, kafka_version=asked.kafka_version)
-    spark = None if asked.local else start_spark(asked.master)
+    runner, on_step = chosen_runner(local=asked.local, master=asked.master, placement=placement, say=progress.doing)
     progress.doing("loading the topology")
     from ....jobs.replay.heartbeats import beating
     from ....jobs.replay.pipeline_run import replay
@@ -182,12 +182,12 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
             warehouse,
             topology,
             pipeline=asked.pipeline,
-            runner=runner_of(spark, placement),
+            runner=runner,
             max_records=asked.max_records,
             increments=asked.increments,
             idle=asked.idle,
             flush_at_end=asked.flush_at_end,
-            on_step=lambda step: None if spark is None else wait_for(spark, step, progress.doing),
+            on_step=on_step,
             wanted=wanted,
             progress=progress.show,
             run=name,
@@ -259,6 +259,13 @@ def _print_run_as_json(asked: RunOptions, replayed: Replayed) -> None:
     })  # fmt: skip
 
 
+def _where(reports: "list[IncrementReport]") -> str:
+    on_spark = sum(report.spark_tasks > 0 for report in reports)
+    if on_spark == 0:
+        return "in this process"
+    return "on Spark" if on_spark == len(reports) else f"{on_spark} of them on Spark"
+
+
 def _print_run(asked: RunOptions, replayed: Replayed) -> None:
     from ....state.tables.warehouse import Warehouse
     from ...text_tables import print_table
@@ -270,7 +277,8 @@ def _print_run(asked: RunOptions, replayed: Replayed) -> None:
         print_table([books_line(report) for report in reports], thousands=True)
         increments = "1 increment" if len(reports) == 1 else f"{len(reports)} increments"
         records = sum(report.books.read for report in reports)
-        print(f"{records:,} records in {increments}, {records / max(replayed.seconds, 1e-9):,.0f} records/s")
+        rate = f"{records / max(replayed.seconds, 1e-9):,.0f} records/s"
+        print(f"{records:,} records in {increments}, {rate}, {_where(reports)}")
     elif replayed.waits:
         print(f"nothing replayed for {asked.pipeline}: what has landed waits")
     elif replayed.reads_nothing:
