@@ -74,13 +74,29 @@ def chosen_runner(
     """
     if local:
         return runner_of(None), lambda step: None
-    if master or os.environ.get("REPLAY_SPARK_MASTER") or placement is not None:
+    if is_named(master) or placement is not None:
         spark = start_spark(master)
         return runner_of(spark, placement), lambda step: wait_for(spark, step, say)
     from ..jobs.execution.auto_runner import AutoRunner
     from ..state.runs.local_copies import default_cache
 
-    return AutoRunner(lambda: runner_of(partial(SparkStart(None), say)), default_cache()), lambda step: None
+    return AutoRunner(lambda: runner_of(partial(start_spark(None), say)), default_cache()), lambda step: None
+
+
+def spark_to_land(
+    *, local: bool, master: str | None, say: Callable[[str], None]
+) -> "SparkSession | Callable[[], SparkSession] | None":
+    """What a command lands with: Spark where somebody names a master, which is awaited, else what starts it for large
+    files. ``local``: None, this process. ``say``: called with what the engine waits for.
+    """
+    if local:
+        return None
+    return start_spark(master)(say) if is_named(master) else lambda: start_spark(None)(say)
+
+
+def is_named(master: str | None) -> bool:
+    """Whether somebody names a master of Spark: ``master``, or the environment."""
+    return bool(master or os.environ.get("REPLAY_SPARK_MASTER"))
 
 
 def runner_of(spark: "Callable[[], SparkSession] | None", placement: "PlacementSettings | None" = None) -> "Runner":

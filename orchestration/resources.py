@@ -4,7 +4,6 @@ Owns the only settings of machine and cluster. Rule: nothing starts before the f
 definitions needs no Java; a cluster is a setting (`spark.master`), never another code path.
 """
 
-import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
@@ -25,10 +24,13 @@ from ..jobs.landing.landing import (
 )
 from ..state.runs.local_copies import default_cache
 from ..state.tables.warehouse import Warehouse
+from .engines import is_named
 from .placement.choice import placement_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from ..jobs.landing.files.spark_tasks import Spark
 
 
 class Engine(dg.ConfigurableResource["Engine"], ABC):
@@ -42,6 +44,10 @@ class Engine(dg.ConfigurableResource["Engine"], ABC):
     @abstractmethod
     def session(self) -> "SparkSession | None":
         """Spark, started on the first call; None when there is none to be had."""
+
+    @abstractmethod
+    def lands_with(self) -> "Spark | None":
+        """Spark, or what starts it for large files; None: this process."""
 
     @abstractmethod
     def runner(self, kafka_version: str | None = None) -> Runner:
@@ -58,9 +64,9 @@ class Engine(dg.ConfigurableResource["Engine"], ABC):
     ) -> LandingReport:
         """Land what is new. Raises what landing raises."""
         if isinstance(source, FileSource):
-            return land_files(self.session(), warehouse, topic, source, rules=rules)
+            return land_files(self.lands_with(), warehouse, topic, source, rules=rules)
         if isinstance(source, LakeSource):
-            return land_lake(self.session(), warehouse, topic, source, rules=rules)
+            return land_lake(self.lands_with(), warehouse, topic, source, rules=rules)
         return land_kafka(None, warehouse, topic, source, rules=rules)
 
 
@@ -72,6 +78,9 @@ class LocalEngine(Engine):
         return "python"
 
     def session(self) -> None:
+        return None
+
+    def lands_with(self) -> None:
         return None
 
     def runner(self, kafka_version: str | None = None) -> Runner:
@@ -103,6 +112,13 @@ class SparkEngine(Engine):
     def kind(self) -> str:
         return "spark"
 
+    @property
+    def _is_named(self) -> bool:
+        return is_named(self.master or self.settings.get("spark.master"))
+
+    def lands_with(self) -> "Spark | None":
+        return self.session() if self._is_named else self.session
+
     def session(self) -> "SparkSession":
         from ..jobs.execution.spark_session import open_spark  # here, so that definitions load without looking for jars
 
@@ -118,7 +134,6 @@ class SparkEngine(Engine):
             self.rack_aware_assignment_tags, self.rack_aware_assignment_strategy, kafka_version,
         )  # fmt: skip
         cache = default_cache()
-        is_named = self.master or self.settings.get("spark.master") or os.environ.get("REPLAY_SPARK_MASTER")
-        if is_named or placement is not None or self.records_in_process == 0:
+        if self._is_named or placement is not None or self.records_in_process == 0:
             return SparkRunner(self.session(), cache, placement)
         return AutoRunner(lambda: SparkRunner(self.session(), cache), cache, records=self.records_in_process)

@@ -28,8 +28,8 @@ class AutoRunner:
         """Of which a stage had more records."""
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
-        """Run tasks of ``topology``, all of one stage; reports in order of ``descriptions``. Raises what the chosen runner
-        raises.
+        """Run tasks of ``topology``, all of one stage; reports in order of ``descriptions``. Raises what the chosen
+        runner raises.
         """
         increment = (descriptions[0].pipeline, descriptions[0].increment)
         queues = (queue for description in descriptions for queue in description.queues)

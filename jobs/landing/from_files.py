@@ -52,7 +52,7 @@ from .ordered_plan import with_order
 from .planned_writing import write_planned
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from .files.spark_tasks import Spark
 
 _ATTEMPTS = 3
 
@@ -64,7 +64,7 @@ class FileLander:
     one record more of each set of types that keys and values have in other files.
     """
 
-    spark: "SparkSession | None"
+    spark: "Spark | None"
     warehouse: Warehouse
     topic: str
     source: FileSource

@@ -46,7 +46,7 @@ from .ordered_plan import with_order
 from .planned_writing import write_planned
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from .files.spark_tasks import Spark
 
 _KEPT = ("topic", "topic_id", "mapping")
 """What the ledger keeps of other sources of the topic."""
@@ -72,7 +72,7 @@ class LakeLander:
     ``preview``: as of FileLander.
     """
 
-    spark: "SparkSession | None"
+    spark: "Spark | None"
     warehouse: Warehouse
     topic: str
     source: LakeSource

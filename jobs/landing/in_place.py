@@ -42,7 +42,7 @@ from .ordered_plan import joined_ranges
 from .plausible_times import find_implausible
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from .files.spark_tasks import Spark
 
 BEGINS_HERE = 0
 """In a plan's `in_place`, before it has its number: its own."""
@@ -326,7 +326,7 @@ def write_registered(warehouse: Warehouse, topic: str, row: LedgerRow[LandingPla
 class CopiedFiles:
     """Makes the records of a topic that lie in somebody else's table its own. ``spark`` None: in this process."""
 
-    spark: "SparkSession | None"
+    spark: "Spark | None"
     warehouse: Warehouse
     topic: str
 

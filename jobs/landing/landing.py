@@ -51,7 +51,7 @@ from .plausible_times import Implausible, find_implausible
 from .recorded_time import finish_without_records
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from .files.spark_tasks import Spark
 
 __all__ = [
     "FileSource",
@@ -141,7 +141,7 @@ class Lander(Protocol):
 
 @checked_types
 def land_files(
-    spark: "SparkSession | None",
+    spark: "Spark | None",
     warehouse: Warehouse,
     topic: str,
     source: FileSource,
@@ -154,7 +154,8 @@ def land_files(
     """Land the files of ``source`` that are not landed yet in ``topic`` of ``warehouse``, in the order of their names
     or, where the source names columns for it, of their rows.
 
-    ``spark`` None reads them in this process. ``clock_ms``: gives the wall clock, by which future times are refused.
+    ``spark`` None reads them in this process, and a function that gives a session is called where the files are large.
+    ``clock_ms``: gives the wall clock, by which future times are refused.
     ``rules``: None for their defaults. ``show`` is called with the first new record, as it will be landed, before
     anything is planned, ``preview`` with what is about to be planned. ``show`` gets one record more of each set of
     types that keys and values have in other files (``is_first`` False). Raises LandingError for rows that do not fit
@@ -167,7 +168,7 @@ def land_files(
 
 
 def preview_files(
-    spark: "SparkSession | None",
+    spark: "Spark | None",
     warehouse: Warehouse,
     topic: str,
     source: FileSource,
@@ -187,7 +188,7 @@ def preview_files(
 
 @checked_types
 def land_lake(
-    spark: "SparkSession | None",
+    spark: "Spark | None",
     warehouse: Warehouse,
     topic: str,
     source: LakeSource,
@@ -211,7 +212,7 @@ def land_lake(
 
 
 def preview_lake(
-    spark: "SparkSession | None",
+    spark: "Spark | None",
     warehouse: Warehouse,
     topic: str,
     source: LakeSource,
@@ -253,7 +254,7 @@ def _last_finished(warehouse: Warehouse, topic: str, lander: Lander) -> LedgerRo
 
 @checked_types
 def land_kafka(
-    spark: "SparkSession | None",
+    spark: "Spark | None",
     warehouse: Warehouse,
     topic: str,
     source: KafkaSource,

@@ -25,14 +25,14 @@ from .files.counting import CountedSlice
 from .files.kept_records import KeptRecords
 from .files.key_spans import KeySpan
 from .files.ordered_tasks import OrderedTask, ordered_tasks
-from .files.spark_tasks import run_tasks
+from .files.spark_tasks import run_tasks, runs_here
 from .files.streams import FileSlice
 from .landing_rules import RowRules
 from .planned_writing import records_by_partition
 from .settling import LandedBefore
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from .files.spark_tasks import Spark
 
 
 class OrderedPlan:
@@ -130,7 +130,7 @@ def joined_ranges(offsets: Sequence[int] | np.ndarray) -> list[list[int]]:
 
 def with_order(
     plan: LandingPlanRow,
-    spark: "SparkSession | None",
+    spark: "Spark | None",
     warehouse: Warehouse,
     topic: str,
     source: FileSource,
@@ -159,7 +159,7 @@ def with_order(
     checks = [
         WriteTask(
             source.for_files({piece.name for piece in task.slices}), task.slices, rows, cut, directories, 0, "",
-            task.order(), landed, kept if spark is None else None,
+            task.order(), landed, kept if runs_here(spark, len(to_check)) else None,
         )
         for task in to_check
     ]  # fmt: skip

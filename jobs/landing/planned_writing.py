@@ -19,16 +19,16 @@ from .file_source import FileSource
 from .file_writing import Order, WriteTask
 from .files.kept_records import KeptRecords
 from .files.known_files import PlanOutdated
-from .files.spark_tasks import run_tasks
+from .files.spark_tasks import run_tasks, runs_here
 from .files.streams import FileSlice
 from .landing_rules import RowRules
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from .files.spark_tasks import Spark
 
 
 def write_planned(
-    spark: "SparkSession | None",
+    spark: "Spark | None",
     warehouse: Warehouse,
     topic: str,
     source: FileSource,
@@ -55,7 +55,7 @@ def write_planned(
         name = f"{row.increment:08d}-{number:05d}"
         order = None if "order" not in task else Order.from_dict(task["order"])
         own = source.for_files({piece.name for piece in slices})
-        in_process = kept if spark is None else None
+        in_process = kept if runs_here(spark, len(plan.tasks or ())) else None
         work.append(
             WriteTask(own, slices, rules, dict(first), directories, row.increment, name, order, kept=in_process)
         )

@@ -94,6 +94,9 @@ def replay(
         raise ConfigError("increments", "1 or more", str(increments), "give a larger number, or leave it out")
     if flush_at_end and until_ms is not None:
         raise ConfigError("until", "no flush_at_end beside it", "both", "close history when all of it was read")
+    if isinstance(runner, str) and runner != "auto":
+        next_step = "give a LocalRunner, a SparkRunner or an AutoRunner for other places"
+        raise ConfigError("runner", 'a runner, or "auto"', repr(runner), next_step)
     topology = topology.reading(warehouse.topics)
     settings = ReplaySettings(
         max_records=max_records, idle=idle, order=order, flush_at_end=flush_at_end, until_ms=until_ms, times=times,

@@ -4,18 +4,22 @@ import os
 import subprocess
 import sys
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 
 from kstreams_replay.jobs.execution import auto_runner
 from kstreams_replay.jobs.execution.auto_runner import AutoRunner
 from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.landing.files import spark_tasks
+from kstreams_replay.jobs.landing.landing import FileSource
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.orchestration import engines
 from kstreams_replay.orchestration.cli.commands.run import _where
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.orchestration.resources import SparkEngine
+from kstreams_replay.state.errors import ConfigError, MachineError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import LandedRecord, plant, tables_of
 
@@ -148,6 +152,46 @@ def test_the_command_starts_spark_at_once_only_where_somebody_names_a_master(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "started"), [([], []), (["--local"], []), (["--master", "local[1]"], ["local[1]"])]
+)
+def test_a_small_landing_starts_spark_only_where_somebody_names_a_master(
+    tmp_path, monkeypatch, capsys, arguments, started
+):
+    masters = []
+    monkeypatch.setattr(engines, "start_spark", lambda master: masters.append(master) or (lambda say: None))
+    monkeypatch.delenv("REPLAY_SPARK_MASTER", raising=False)
+    (tmp_path / "words.csv").write_text("word,ms\nab,1\nc,2\n")
+    place = ["--warehouse", str(tmp_path / "W"), "--files", str(tmp_path / "words.csv"), "--timestamp", "ms"]
+
+    assert main(["land", "words", *place, *arguments, "--dry-run"]) == 0
+    assert main(["land", "words", *place, *arguments]) == 0
+
+    assert masters == started * 2
+    assert "2 records" in capsys.readouterr().out
+
+
+def test_files_of_many_tasks_are_worth_a_start_of_spark(warehouse, monkeypatch):
+    started = []
+
+    def spark() -> NoReturn:
+        started.append(1)
+        raise MachineError("Spark", "a session", "none", "this is a test")
+
+    few, many = [lambda: 1] * spark_tasks.FEW_TASKS, [lambda: 1] * (spark_tasks.FEW_TASKS + 1)
+    assert spark_tasks.run_tasks(spark, warehouse, few) == [1] * len(few)
+    assert spark_tasks.run_tasks(None, warehouse, many) == [1] * len(many)
+    assert started == []
+    with pytest.raises(MachineError):
+        spark_tasks.run_tasks(spark, warehouse, many)
+    assert started == [1]
+
+
+def test_a_runner_that_is_no_word_of_ours_is_refused(warehouse):
+    with pytest.raises(ConfigError, match=r"runner: expected a runner, or \"auto\", got 'spark'; give a LocalRunner"):
+        next(replay(warehouse, topology(), pipeline="p", runner="spark"))
+
+
+@pytest.mark.parametrize(
     ("settings", "is_auto"),
     [
         ({}, True),
@@ -166,6 +210,24 @@ def test_dagsters_engine_starts_spark_for_who_names_a_master_and_else_when_it_is
 
     assert isinstance(runner, AutoRunner) == is_auto
     assert opened == ([] if is_auto else [1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "started"),
+    [({}, []), ({"master": "local[1]"}, [1]), ({"settings": {"spark.master": "local[1]"}}, [1])],
+)
+def test_dagsters_engine_lands_small_files_without_spark(warehouse, tmp_path, monkeypatch, settings, started):
+    opened = []
+    monkeypatch.setattr(SparkEngine, "session", lambda self: opened.append(1))
+    monkeypatch.delenv("REPLAY_SPARK_MASTER", raising=False)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "words.csv").write_text("word,ms\nab,1\nc,2\n")
+    source = FileSource(str(tmp_path / "in"), timestamp="ms")
+
+    landed = SparkEngine(**settings).land(warehouse, "words", source)
+
+    assert landed.records == 2
+    assert opened == started
 
 
 def test_an_engine_takes_another_number_of_records(monkeypatch):

@@ -26,11 +26,11 @@ from .key_spans import KeySpan, KeySpans, SpanBuilder
 from .known_files import file_entry
 from .reading import SliceReading
 from .records import read_slice, slices_of
-from .spark_tasks import run_tasks
+from .spark_tasks import run_tasks, runs_here
 from .streams import FileSlice, FoundFile, is_as_planned, whole_digest
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from .spark_tasks import Spark
 
 _NAMED_MOST = 20
 """Columns of a file that an error names."""
@@ -104,7 +104,7 @@ class CountedFiles:
     @classmethod
     def of(
         cls,
-        spark: "SparkSession | None",
+        spark: "Spark | None",
         warehouse: Warehouse,
         source: FileSource,
         rules: RowRules,
@@ -119,7 +119,6 @@ class CountedFiles:
         that are only counted.
         """
         kept.clear()
-        in_process = kept if spark is None else None
         groups: list[list[FileSlice]] = []
         weight = 0
         for file in files:
@@ -129,7 +128,7 @@ class CountedFiles:
                     weight = 0
                 groups[-1].append(piece)
                 weight += piece.bytes
-        tasks_of = []
+        tasks_of, in_process = [], kept if runs_here(spark, len(groups)) else None
         for group in groups:
             names = {piece.name for piece in group}
             own, own_counting = source.for_files(names), (counting or source).for_files(names)
@@ -152,7 +151,7 @@ class CountedFiles:
 
     def late_records(
         self,
-        spark: "SparkSession | None",
+        spark: "Spark | None",
         warehouse: Warehouse,
         source: FileSource,
         rules: RowRules,

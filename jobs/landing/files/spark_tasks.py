@@ -1,7 +1,7 @@
 """Tasks over files, in this process or on Spark's executors.
 
-Owns the way there and back. Rule: results come in the order of the tasks, and the first error in it is
-raised.
+Owns the way there and back, and the choice. Rule: results come in the order of the tasks, and the first error in it is
+raised. Spark that has yet to start is not started for a few tasks, each of which reads some 32 MB.
 """
 
 import json
@@ -17,16 +17,28 @@ from ....state.tables.warehouse import Warehouse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    Spark = SparkSession | Callable[[], SparkSession]
+    """A session, or what gives one when there is enough to do."""
 
-def run_tasks(spark: "SparkSession | None", warehouse: Warehouse, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+FEW_TASKS = 8
+"""These take this process no longer than Spark takes to start."""
+
+
+def runs_here(spark: "Spark | None", tasks: int) -> bool:
+    """Whether so many tasks run in this process."""
+    return spark is None or (callable(spark) and tasks <= FEW_TASKS)
+
+
+def run_tasks(spark: "Spark | None", warehouse: Warehouse, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     """Results of ``tasks`` in their order; the first LandingError in that order is raised. An executor reaches the
     store of ``warehouse`` with the options that this process has.
     """
-    if spark is None:
+    if spark is None or runs_here(spark, len(tasks)):
         return [task() for task in tasks]
     if not tasks:
         return []
 
+    session = spark() if callable(spark) else spark
     root, options = warehouse.root, options_of(warehouse.root)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -37,7 +49,7 @@ def run_tasks(spark: "SparkSession | None", warehouse: Warehouse, tasks: Sequenc
                 yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([answer])], ["task", "answer"])
 
     # A partition a task, so that tasks run, and are repeated, one by one.
-    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    numbers = session.range(0, len(tasks), 1, len(tasks))
     rows = numbers.mapInArrow(run, "task long, answer string").collect()  # type: ignore[arg-type]
     answers = [json.loads(row["answer"]) for row in sorted(rows, key=lambda row: row["task"])]
     for answer in answers:

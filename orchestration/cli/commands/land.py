@@ -40,7 +40,7 @@ from ....jobs.landing.serde_mapping import Serdes, refuse_undecodable, with_serd
 from ....state.errors import ConfigError
 from ....state.tables.warehouse import Warehouse
 from ....state.times import duration_ms
-from ...engines import start_spark
+from ...engines import spark_to_land
 from ...progress_lines import ProgressBar, ProgressLines, progress_on
 from ...text_tables import print_json, print_table
 from .. import options
@@ -409,7 +409,7 @@ def _dry_run(asked: LandOptions, warehouse: Warehouse, source: Source) -> int:
         return _print_lag(asked, preview_kafka(warehouse, asked.topic, source, max_records=asked.max_records))
     with closing(progress_on(sys.stderr)) as progress:
         source, show = _with_mapping(asked, warehouse, source, progress)
-        spark = None if asked.local else start_spark(asked.master)(progress.doing)
+        spark = spark_to_land(local=asked.local, master=asked.master, say=progress.doing)
         progress.doing(f"reading {asked.topic}")
         if isinstance(source, FileSource):
             preview = preview_files(spark, warehouse, asked.topic, source, rules=asked.rules(), show=show)
@@ -466,7 +466,7 @@ def _landed(
     if not isinstance(source, KafkaSource):
         source, show = _with_mapping(asked, warehouse, source, progress)
     in_process = asked.local or isinstance(source, KafkaSource)
-    spark = None if in_process else start_spark(asked.master)(progress.doing)
+    spark = spark_to_land(local=in_process, master=asked.master, say=progress.doing)
     progress.doing(f"landing {asked.topic}")
 
     def preview(previewed: LandingPreview) -> None:
