@@ -63,9 +63,8 @@ __all__ = [
     "land_kafka",
     "land_lake",
     "land_records",
-    "preview_files",
     "preview_kafka",
-    "preview_lake",
+    "preview_landing",
 ]
 
 _ATTEMPTS = 3
@@ -167,22 +166,28 @@ def land_files(
     return _land(warehouse, topic, lander, lander.rules, clock_ms or now_ms)
 
 
-def preview_files(
+def preview_landing(
     spark: "Spark | None",
     warehouse: Warehouse,
     topic: str,
-    source: FileSource,
+    source: FileSource | LakeSource,
     *,
     rules: LandingRules | None = None,
     show: Callable[[FirstRecord], None] | None = None,
     clock_ms: Callable[[], int] | None = None,
 ) -> LandingPreview | None:
-    """What ``land_files`` of the same arguments would land; None: nothing is new. Nothing is planned or landed.
+    """What ``land_files`` or ``land_lake`` of the same arguments would land; None: nothing is new. Nothing is planned,
+    and nothing lands.
 
-    Raises as ``land_files``, and LandingError while a landing is unfinished.
+    Raises as they do, and LandingError while a landing is unfinished.
     """
     previews: list[LandingPreview] = []
-    lander = FileLander(spark, warehouse, topic, source, rules or LandingRules(), show, previews.append)
+    given = (spark, warehouse, topic)
+    lander = (
+        FileLander(*given, source, rules or LandingRules(), show, previews.append)
+        if isinstance(source, FileSource)
+        else LakeLander(*given, source, rules or LandingRules(), show, previews.append)
+    )
     return _preview(warehouse, topic, lander, previews, clock_ms or now_ms)
 
 
@@ -209,25 +214,6 @@ def land_lake(
     """
     lander = LakeLander(spark, warehouse, topic, source, rules or LandingRules(), show, preview)
     return _land(warehouse, topic, lander, lander.rules, clock_ms or now_ms)
-
-
-def preview_lake(
-    spark: "Spark | None",
-    warehouse: Warehouse,
-    topic: str,
-    source: LakeSource,
-    *,
-    rules: LandingRules | None = None,
-    show: Callable[[FirstRecord], None] | None = None,
-    clock_ms: Callable[[], int] | None = None,
-) -> LandingPreview | None:
-    """What ``land_lake`` of the same arguments would land; None: nothing is new. Nothing is planned or landed.
-
-    Raises as ``land_lake``, and LandingError while a landing is unfinished.
-    """
-    previews: list[LandingPreview] = []
-    lander = LakeLander(spark, warehouse, topic, source, rules or LandingRules(), show, previews.append)
-    return _preview(warehouse, topic, lander, previews, clock_ms or now_ms)
 
 
 def _preview(

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from kstreams_replay.jobs.landing.landing import FileSource, LakeSource, land_files, land_records, preview_lake
+from kstreams_replay.jobs.landing.landing import FileSource, LakeSource, land_files, land_records, preview_landing
 from kstreams_replay.state.errors import ConfigError, LandingError
 from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.file_folders import dies
@@ -501,7 +501,7 @@ def test_a_plan_whose_files_were_vacuumed_is_given_up(warehouse, tmp_path, monke
 def test_a_preview_says_the_layout_and_lands_nothing(warehouse, tmp_path):
     bronze(tmp_path / "bronze", rows(0, 10))
 
-    found = preview_lake(None, warehouse, "clicks", LakeSource(delta=tmp_path / "bronze"))
+    found = preview_landing(None, warehouse, "clicks", LakeSource(delta=tmp_path / "bronze"))
 
     assert found is not None
     assert found.layout == (

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from kstreams_replay.jobs.branches.erasure import erase
 from kstreams_replay.jobs.history.fsck import fsck
-from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_files, land_lake, preview_lake
+from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_files, land_lake, preview_landing
 from kstreams_replay.jobs.landing.recorded_time import record_idle
 from kstreams_replay.jobs.tape.landed_topic import Landed
 from kstreams_replay.state.errors import ConfigError, DamagedFile, LandingError
@@ -537,7 +537,7 @@ def test_a_preview_says_what_would_be_registered_and_registers_nothing(warehouse
     bronze(lake, rows(0, 10))
     source = LakeSource(delta=str(lake), in_place=True)
 
-    preview = preview_lake(None, warehouse, "clicks", source, clock_ms=lambda: NOON)
+    preview = preview_landing(None, warehouse, "clicks", source, clock_ms=lambda: NOON)
 
     assert preview is not None
     assert (preview.records, preview.files, preview.dead_letters) == (10, 1, 0)
@@ -552,7 +552,7 @@ def test_a_preview_counts_what_is_new_in_files_that_were_compacted(warehouse, la
     table.optimize.compact()
     source = LakeSource(delta=str(lake), in_place=True)
 
-    preview = preview_lake(None, warehouse, "clicks", source, clock_ms=lambda: NOON)
+    preview = preview_landing(None, warehouse, "clicks", source, clock_ms=lambda: NOON)
 
     assert preview is not None
     assert preview.records == 4

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from kstreams_replay.jobs.landing.landing import LakeSource, preview_lake
+from kstreams_replay.jobs.landing.landing import LakeSource, preview_landing
 from kstreams_replay.state.errors import LandingError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.lake_tables import bronze, in_order, land, records_of, redpanda_rows, rows, spark_rows
@@ -15,7 +15,7 @@ from tests.landing.landed_rows import landed
 
 
 def layout_of(warehouse, path, **source) -> str:
-    found = preview_lake(None, warehouse, "clicks", LakeSource(delta=path, **source))
+    found = preview_landing(None, warehouse, "clicks", LakeSource(delta=path, **source))
     assert found is not None
     assert found.layout is not None
     return found.layout
@@ -71,7 +71,7 @@ def test_redpandas_struct_is_recognised_and_its_exploded_values_are_json(warehou
     )
     land(warehouse, tmp_path / "raw")
     assert records_of(warehouse) == in_order(rows(0, 10))
-    report = preview_lake(None, warehouse, "exploded", LakeSource(delta=tmp_path / "exploded"))
+    report = preview_landing(None, warehouse, "exploded", LakeSource(delta=tmp_path / "exploded"))
     assert report is not None
     assert report.records == 10
 

@@ -28,9 +28,8 @@ from ....jobs.landing.landing import (
     land_files,
     land_kafka,
     land_lake,
-    preview_files,
     preview_kafka,
-    preview_lake,
+    preview_landing,
 )
 from ....jobs.landing.landing_preview import LandingPreview
 from ....jobs.landing.landing_rules import DEAD_LETTER, ERASE, IGNORE, REFUSE, STOP, WARN
@@ -411,10 +410,7 @@ def _dry_run(asked: LandOptions, warehouse: Warehouse, source: Source) -> int:
         source, show = _with_mapping(asked, warehouse, source, progress)
         spark = spark_to_land(local=asked.local, master=asked.master, say=progress.doing)
         progress.doing(f"reading {asked.topic}")
-        if isinstance(source, FileSource):
-            preview = preview_files(spark, warehouse, asked.topic, source, rules=asked.rules(), show=show)
-        else:
-            preview = preview_lake(spark, warehouse, asked.topic, source, rules=asked.rules(), show=show)
+        preview = preview_landing(spark, warehouse, asked.topic, source, rules=asked.rules(), show=show)
     warnings = () if preview is None else preview.warnings
     if asked.as_json:
         print(json.dumps(None if preview is None else asdict(preview)))
