@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from ..failures import last_cause
+from ..process_folder import process_folder
 from .delta_log import ENTRY, entry_name
 from .object_stores import is_locked_elsewhere, is_remote, open_filesystem
 
@@ -40,7 +41,7 @@ class KeptLog:
         self._path = path
         self._files, root = open_filesystem(path)
         self._root = f"{root}/_delta_log"
-        self._folder = TemporaryDirectory(prefix="replay-log-")
+        self._folder = TemporaryDirectory(prefix="log-", dir=process_folder())
         self.table = self._folder.name
         self._log = Path(self.table) / "_delta_log"
         self._log.mkdir()
