@@ -4,12 +4,13 @@ Rule: a session of Spark that is sure to be needed starts beside what else is to
 awaited when it is needed.
 """
 
-import os
 from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError
 from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING
+
+from ..jobs.execution.spark_master import named_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,7 +75,7 @@ def chosen_runner(
     """
     if local:
         return runner_of(None), lambda step: None
-    if is_named(master) or placement is not None:
+    if named_master(master) or placement is not None:
         spark = start_spark(master)
         return runner_of(spark, placement), lambda step: wait_for(spark, step, say)
     from ..jobs.execution.auto_runner import AutoRunner
@@ -91,12 +92,7 @@ def spark_to_land(
     """
     if local:
         return None
-    return start_spark(master)(say) if is_named(master) else lambda: start_spark(None)(say)
-
-
-def is_named(master: str | None) -> bool:
-    """Whether somebody names a master of Spark: ``master``, or the environment."""
-    return bool(master or os.environ.get("REPLAY_SPARK_MASTER"))
+    return start_spark(master)(say) if named_master(master) else lambda: start_spark(None)(say)
 
 
 def runner_of(spark: "Callable[[], SparkSession] | None", placement: "PlacementSettings | None" = None) -> "Runner":

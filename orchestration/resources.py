@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from ..jobs.execution.auto_runner import SMALL_RECORDS, AutoRunner
+from ..jobs.execution.spark_master import named_master
 from ..jobs.execution.task_description import Runner
 from ..jobs.execution.task_run import LocalRunner
 from ..jobs.landing.landing import (
@@ -24,7 +25,6 @@ from ..jobs.landing.landing import (
 )
 from ..state.runs.local_copies import default_cache
 from ..state.tables.warehouse import Warehouse
-from .engines import is_named
 from .placement.choice import placement_of
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class SparkEngine(Engine):
 
     @property
     def _is_named(self) -> bool:
-        return is_named(self.master or self.settings.get("spark.master"))
+        return named_master(self.master or self.settings.get("spark.master")) is not None
 
     def lands_with(self) -> "Spark | None":
         return self.session() if self._is_named else self.session

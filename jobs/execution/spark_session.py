@@ -36,6 +36,7 @@ from .java import check_java, java_command
 from .spark_class_archive import archive_of, make_archive, options_to_use
 from .spark_connect import driver_of, refuse_connect
 from .spark_jvm import start_context
+from .spark_master import named_master
 
 SCALA = "2.13"
 SPARK_LINE = ".".join(pyspark.__version__.split(".")[:2])
@@ -108,7 +109,7 @@ def _started(
     say("resolving Spark's packages")
     jars = resolve(PACKAGES, provided=PROVIDED_BY_SPARK)
     say("starting Spark")
-    master = master or os.environ.get("REPLAY_SPARK_MASTER") or f"local[{os.cpu_count() or 1}]"
+    master = named_master(master) or f"local[{os.cpu_count() or 1}]"
     settings = {
         "spark.master": master,
         "spark.app.name": app_name,
