@@ -34,6 +34,7 @@ class Cause(IntEnum):
     APPEND_TIME = 12
     UNREADABLE = 13
     CRASH = 14
+    CODE_VERSION = 15
 
     def __str__(self) -> str:
         return self.name.lower().replace("_", " ")

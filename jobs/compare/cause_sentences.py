@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 @dataclass(frozen=True, eq=False)
 class CauseSentences:
     """``partitioner``: of production, None where none is known. ``say_time``: how sentences say a time. ``tried``:
-    what trials found.
+    what trials found. ``deployed``: the pipeline that ran the versions of the code.
     """
 
     case: Case
@@ -25,6 +25,7 @@ class CauseSentences:
     partitioner: str | None
     say_time: Callable[[int], str] = str
     tried: Tried = field(default_factory=Tried)
+    deployed: str | None = None
 
     @property
     def restarts(self) -> tuple[Restart, ...]:
@@ -57,6 +58,7 @@ class CauseSentences:
             Cause.INTERLEAVING: self._interleaving,
             Cause.APPEND_TIME: lambda _: f"the broker stamps what it appends to {self._topic} (LogAppendTime)",
             Cause.CRASH: self._crash,
+            Cause.CODE_VERSION: self._version,
             Cause.UNREADABLE: lambda _: f"the serde of the output does not read these bytes of {self._topic}",
             Cause.NOT_EXPLAINED: lambda _: "no rule explains it",
         }
@@ -164,6 +166,10 @@ class CauseSentences:
         if self._is_ours(row, Cause.TOMBSTONES):
             return f"another tombstone policy: {self._topic} has no tombstones at all"
         return "another tombstone policy: the output has no tombstones at all"
+
+    def _version(self, row: Row) -> str:
+        has = "does not have it either" if self._is_ours(row, Cause.CODE_VERSION) else "has the row of production"
+        return f"another version of the code: {self.deployed}, which ran the versions as production did, {has}"
 
     def _not_yet(self, row: Row) -> str:
         if self._is_ours(row, Cause.NOT_YET):

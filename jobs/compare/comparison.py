@@ -20,6 +20,7 @@ from ..topology.topology import Topology
 from .alignment import RowVerdict, align, compare_newest
 from .case import Case, Cause
 from .cause_sentences import CauseSentences
+from .code_versions import explain_versions, refuse_other_cut
 from .compared_output import CHANGELOG, EVENTS, ComparedOutput
 from .crashes import explain_crashes
 from .late_records import LateRecords
@@ -114,6 +115,7 @@ def compare(
     ignore_order: bool = False,
     no_cache: bool = False,
     no_trials: bool = False,
+    deployed: str | None = None,
     infer_restarts: bool = False,
     shown: int = 10,
     say_time: Callable[[int], str] = str,
@@ -125,10 +127,11 @@ def compare(
     and window counts) or "events" (every row, in order); None: what the topology says of the output.
     ``ignore_fields``: of the value, which may differ; ``ignore_order``: so may the order. ``no_cache``: production has
     statestore.cache.max.bytes=0, so no cache explains a missing row. ``no_trials``: tasks do not run again to find
-    causes (jobs/compare/tried_causes.py). ``infer_restarts``: the pipeline runs again in memory with the restarts
-    (jobs/compare/proposed_restarts.py). ``shown``: so many differences in words; ``say_time``: how sentences say a
-    time. Raises ConfigError for an output, topic, form or field that is not there, LedgerError where nothing is
-    replayed.
+    causes (jobs/compare/tried_causes.py). ``deployed``: another pipeline, which ran the versions of the code one after
+    the other, as production did (jobs/compare/code_versions.py). ``infer_restarts``: the pipeline runs again in memory
+    with the restarts (jobs/compare/proposed_restarts.py). ``shown``: so many differences in words; ``say_time``: how
+    sentences say a time. Raises ConfigError for an output, topic, form, field or pipeline that is not there or does not
+    fit, LedgerError where nothing is replayed.
     """
     if form not in (None, CHANGELOG, EVENTS):
         raise ConfigError("form", f"{CHANGELOG} or {EVENTS}", repr(form), "name one of them")
@@ -141,11 +144,15 @@ def compare(
     theirs = read_landed(compared, landed, **how)
     alignment = align(ours, theirs, ignores_order=ignore_order)
     case = Case(compared, warehouse, pipeline, row.content, landed, ours, theirs, alignment, not no_cache)
+    if deployed is not None:
+        its = done_row(warehouse, deployed, None, of=[compared.table]).content
+        refuse_other_cut(pipeline, row.content, deployed, its)
+        explain_versions(case, read_output(compared, warehouse, deployed, its, partitions=landed.partitions, **how))
     let_in, partitioner = _explain(case)
     # A trial writes whole partitions in order, so it cannot be compared with rows of a span or without their order.
     may_try = span == ALL_TIMES and not (ignore_order or no_trials)
     tried = try_causes(case, ignore_fields) if may_try else Tried()
-    sentences = CauseSentences(case, let_in, partitioner, say_time, tried)
+    sentences = CauseSentences(case, let_in, partitioner, say_time, tried, deployed)
     differing = _newest if form == CHANGELOG else differing_rows
     differences, same = differing(case)
     proposal = None

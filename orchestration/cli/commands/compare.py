@@ -45,6 +45,11 @@ BAR, WIDTH = 40, 118
 @option("--no-cache", is_flag=True, help="production has statestore.cache.max.bytes=0: no cache explains a missing row")
 @option("--no-trials", is_flag=True, help="do not run tasks again to find what explains rows without a cause")
 @option(
+    "--deployed",
+    metavar="P",
+    help="another pipeline, which ran the versions of the code one after the other, as production did",
+)
+@option(
     "--infer-restarts",
     is_flag=True,
     help="propose the fewest restarts to record, and replay in memory to say what they leave",
@@ -55,7 +60,7 @@ BAR, WIDTH = 40, 118
 def compare(
     output: str, with_topic: str, topology: str, warehouse: str, pipeline: str, increment: int | None,
     since: str | None, until: str | None, form: str | None, ignore_fields: tuple[str, ...], ignore_order: bool,
-    no_cache: bool, no_trials: bool, infer_restarts: bool, limit: int, as_json: bool, raw: bool,
+    no_cache: bool, no_trials: bool, deployed: str | None, infer_restarts: bool, limit: int, as_json: bool, raw: bool,
 ) -> int:  # fmt: skip
     """Compare an output with what production wrote, and say the cause of every difference. The exit code is 4 when
     anything differs.
@@ -66,7 +71,7 @@ def compare(
             Warehouse(warehouse), load_topology(topology, warehouse), output, with_topic=with_topic, pipeline=pipeline,
             increment=increment, since_ms=None if since is None else instant_ms(since, "--from"),
             until_ms=None if until is None else instant_ms(until, "--to"), form=form, ignore_fields=ignore_fields,
-            ignore_order=ignore_order, no_cache=no_cache, no_trials=no_trials,
+            ignore_order=ignore_order, no_cache=no_cache, no_trials=no_trials, deployed=deployed,
             infer_restarts=infer_restarts, shown=limit, say_time=str if raw else utc,
         )  # fmt: skip
     if as_json:
