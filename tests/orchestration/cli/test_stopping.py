@@ -21,7 +21,7 @@ def test_ctrl_c_while_spark_starts_ends_in_two_lines(tmp_path, clicks, command):
         "land": ["land", "clicks", "--files", clicks, "--timestamp", "ms"],
     }
     process = subprocess.Popen(
-        [sys.executable, "-c", STARTS, *commands[command], "--warehouse", tmp_path / "w"],
+        [sys.executable, "-c", STARTS, *commands[command], "--warehouse", tmp_path / "w", "--master", "local[2]"],
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
