@@ -101,7 +101,7 @@ class PlacedStages:
         """Ask every executor who it is and what it has warm."""
         cache = self.cache
         there = workers.executors()
-        asked = workers.ask_each(there, lambda: _unless_full(lambda: answer_of(own_cache(cache))))
+        asked = workers.ask_each(there, lambda: _unless_disk_fails(lambda: answer_of(own_cache(cache))))
         answers = {name: answer for name, answer in asked.items() if answer is not None}
         self._seats: dict[str, _Seat] = {}
         for executor in there:
@@ -128,7 +128,7 @@ class PlacedStages:
         def run(number: int) -> Iterable[Described]:
             for _, outcome in run_tasks([number]):
                 has_failed = isinstance(outcome, ReplayError)
-                yield number, None if has_failed else _unless_full(lambda: member_id(own_cache(cache))), outcome
+                yield number, None if has_failed else _unless_disk_fails(lambda: member_id(own_cache(cache))), outcome
 
         return workers.run_placed(run, [self._locations(_id(description)) for description in descriptions])
 
@@ -191,7 +191,9 @@ class PlacedStages:
         cache, lesson, start = self.cache, self._lesson, self._start_learner
         alive = {executor.id for executor in workers.executors()}  # Spark would wait for one that was lost meanwhile
         there = [executor for name in news for executor in self._seats[name].executors if executor.id in alive]
-        answers = workers.ask_each(there, lambda: _unless_full(lambda: _hear(own_cache(cache), lesson, news, start)))
+        answers = workers.ask_each(
+            there, lambda: _unless_disk_fails(lambda: _hear(own_cache(cache), lesson, news, start))
+        )
         # Only who has answered counts as informed; the others get their list after the next stage.
         self._announced |= {name: news[name] for name in answers.values() if name is not None}
 
@@ -207,8 +209,8 @@ def _hear(cache: str, lesson: Lesson, news: dict[str, tuple[Learned, ...]], star
     return member
 
 
-def _unless_full(ask: Callable[[], T]) -> T | None:
-    """On a worker: None where its disk does not take what the answer needs, so that it is no member."""
+def _unless_disk_fails(ask: Callable[[], T]) -> T | None:
+    """On a worker: None where the disk of its cache is full, read-only or gone, so that it is no member."""
     with suppress(OSError):
         return ask()
     return None
