@@ -1,7 +1,8 @@
 """Runs the tasks of a small increment in this process, and those of others on Spark.
 
-Rule: rows do not depend on where tasks run, so the choice is one of time alone. An increment is small by its landed
-records; all its stages run in one place. Spark costs seconds to start and some tenths of a second a stage.
+Rule: rows do not depend on where tasks run, so the choice is one of time alone. A stage is small by the landed records
+that it reads, and what comes behind a large one runs on Spark, too. Spark costs seconds to start and some tenths of a
+second a stage.
 """
 
 from collections.abc import Callable
