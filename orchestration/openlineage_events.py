@@ -63,7 +63,8 @@ def event_of(warehouse: Warehouse, pipeline: str, topology: Topology, done: Ledg
     refusals = [name for name in (DROPPED, DEAD_LETTER) if name in content.versions]
     topics, inputs = dict[str, list[Dataset]](), list[Dataset]()
     if content.kind is None:
-        topics = _read_from(warehouse, pipeline, done.increment, tables)
+        planned = Ledger(warehouse.pipeline(pipeline).ledger).rows_of(done.increment).planned
+        topics = _read_from(warehouse, planned, tables)
         inputs = [dataset for read in topics.values() for dataset in read]
     elif content.branch is not None:
         inputs = [Dataset(namespace, f"{content.branch}/{table.name}") for table in written]
@@ -96,7 +97,7 @@ def failure_of(
     """
     message = f"increment {planned.increment} was planned and is not done; the next run does it again"
     tables = [] if planned.content.restates is not None else _tables(topology)
-    read = _read_from(warehouse, pipeline, planned.increment, tables)
+    read = _read_from(warehouse, planned, tables)
     facets: dict[str, facet_v2.RunFacet] = {
         "errorMessage": _error.ErrorMessageRunFacet(message=message, programmingLanguage="Python")
     }
@@ -126,19 +127,21 @@ def _tables(topology: Topology) -> list[Table]:
     return [table for sub in topology.sub_topologies for table in tables_of(topology, sub)]
 
 
-def _read_from(warehouse: Warehouse, pipeline: str, increment: int, tables: list[Table]) -> dict[str, list[Dataset]]:
-    """By landed table, where the records lay that an increment read of it."""
+def _read_from(
+    warehouse: Warehouse, planned: LedgerRow[PlanRow] | None, tables: list[Table]
+) -> dict[str, list[Dataset]]:
+    """By landed table, where the records lay that an increment read of it. ``planned``: None where no plan is kept."""
     topics = {name for table in tables for name in table.upstream if TableName(name).kind == LANDED}
-    return {topic: _read_of_topic(warehouse, pipeline, increment, topic) for topic in sorted(topics)}
+    return {topic: _read_of_topic(warehouse, planned, topic) for topic in sorted(topics)}
 
 
-def _read_of_topic(warehouse: Warehouse, pipeline: str, increment: int, table: str) -> list[Dataset]:
+def _read_of_topic(warehouse: Warehouse, planned: LedgerRow[PlanRow] | None, table: str) -> list[Dataset]:
     """In the landed ``table``, in tables of a lake, or both."""
     own, topic = Dataset(_namespace(warehouse), table), TableName(table).name
-    landing = LandingLedger(warehouse.landing_ledger(topic))
-    planned, done = Ledger(warehouse.pipeline(pipeline).ledger).rows_of(increment).planned, landing.done_rows()
     if planned is None:
         return [own]
+    landing = LandingLedger(warehouse.landing_ledger(topic))
+    done = landing.done_rows()
     begin, end = (cut.get(topic, {}) for cut in (planned.content.cut_from, planned.content.cut_to))
     numbers = {row.increment for row in done}
     plans = [row.content for row in landing.plans() if row.increment in numbers]
