@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from pyarrow import fs
 
+from ...state.failures import last_cause
 from ...state.tables.object_stores import open_filesystem
 from ...state.tables.warehouse import PipelineTables
 
@@ -63,8 +64,8 @@ def beating(tables: PipelineTables, run: str, said: str, *, seconds: float = BEA
     def beat() -> None:
         try:
             heart.beat()
-        except OSError:
-            _LOG.warning("the heartbeat of run %s cannot be written", run, exc_info=True)
+        except OSError as error:
+            _LOG.warning("the heartbeat of run %s cannot be written: %s", run, last_cause(str(error)))
 
     def beat_on() -> None:
         while not is_over.wait(seconds):
