@@ -34,10 +34,8 @@ class CommittedPosition:
 
     @classmethod
     def of(cls, offset: int, metadata: str | None) -> "CommittedPosition":
-        """Metadata that Kafka Streams has not written says nothing, as Kafka Streams takes it. So does what is behind
-        it: librdkafka does not end the text where it ends (its issue 4649).
-        """
-        text = _BASE64.match(metadata or "")
+        """Metadata that Kafka Streams has not written says nothing, as Kafka Streams takes it."""
+        text = _BASE64.fullmatch(metadata or "")
         taken = JavaBytes(b"" if text is None else base64.b64decode(text[0]))
         if taken.rest < _VERSION_AND_TIME or (version := taken.read_byte()) not in _VERSIONS:
             return cls(offset)

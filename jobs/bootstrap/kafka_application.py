@@ -20,6 +20,7 @@ from ...state.errors import BootstrapError
 from ...state.hidden_values import hide
 from ...state.kafka.committed_records import CommittedRecords, ReadFailedError, Records
 from ...state.kafka.connection import Connection, as_java_says, offsets, topic_state, wait_for_leaders
+from ...state.kafka.group_offsets import GroupOffset, committed
 from ...state.tables.warehouse import HEADERS
 from ..operators.base.changelogs import Changelog
 from .application_state import ApplicationState, CommittedPosition
@@ -124,26 +125,24 @@ class ApplicationClient:
 
     def positions_of(self, counts: Mapping[str, int]) -> dict[str, dict[int, CommittedPosition]]:
         """By topic and partition, as far as something was committed. ``counts``: partitions of every topic there is."""
-        asked = [self.kafka.TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)]
+        asked = [(topic, n) for topic, count in counts.items() for n in range(count)]
         with self.failing("read committed offsets"), self.consumer() as consumer:
-            committed = self._committed(consumer, asked)
+            answers = self._committed(consumer, asked)
         positions: dict[str, dict[int, CommittedPosition]] = {}
-        for one in committed:
+        for one in answers:
             if one.offset >= 0:
-                positions.setdefault(one.topic, {})[one.partition] = CommittedPosition.of(one.offset, _metadata(one))
+                positions.setdefault(one.topic, {})[one.partition] = CommittedPosition.of(one.offset, one.metadata)
         return positions
 
-    def _committed(self, consumer: Any, asked: list[Any]) -> list[Any]:
+    def _committed(self, consumer: Any, asked: Sequence[tuple[str, int]]) -> list[GroupOffset]:
         """Asked again while the broker looks for the group."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
-                committed: list[Any] = consumer.committed(asked, timeout=PATIENCE_S)
+                return committed(consumer, asked, PATIENCE_S)
             except self.kafka.KafkaException as error:
-                if not error.args[0].retriable() or time.monotonic() > deadline:
+                if not self.connection.is_passing(error.args[0]) or time.monotonic() > deadline:
                     raise
-            else:
-                return committed
             time.sleep(_POLL_S)
 
     def partitions(self) -> dict[str, int]:
@@ -242,15 +241,6 @@ class ApplicationClient:
     def _no_answer(self, call: str, said: str) -> BootstrapError:
         next_step = "check that the broker runs, its address, rights, and the client settings"
         return BootstrapError(f"{self.place}, {call}", "an answer", said, next_step)
-
-
-def _metadata(position: Any) -> str | None:
-    """Up to where it is no text: librdkafka does not end it where it ends (its issue 4649)."""
-    try:
-        metadata: str | None = position.metadata
-    except UnicodeDecodeError as error:
-        return error.object[: error.start].decode()
-    return metadata
 
 
 def _changelog(topic: str, read: Sequence[Records]) -> Changelog:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...state.errors import BootstrapError
 from ...state.kafka.connection import wait_for_leaders
+from ...state.kafka.group_offsets import GroupOffset, send_to_transaction
 from ...state.times import NO_TIMESTAMP_MS
 from ...state.wall_clock import now_ms
 from ..operators.base.changelogs import Changelog
@@ -149,20 +150,18 @@ class _HandOver:
     def write(self, producer: Any) -> None:
         """All records and offsets, in one transaction."""
         client, state = self.client, self.state
-        with client.failing("write changelogs"), client.consumer() as consumer:
+        with client.failing("write changelogs"):
             producer.begin_transaction()
             for store, partitions in state.changelogs.items():
                 self.say(f"writing {self.topics[store]}")
                 for partition, log in enumerate(partitions):
                     _produce(producer, self.topics[store], partition, log)
             offsets = [
-                client.kafka.TopicPartition(
-                    self.repartitions.get(topic, topic), partition, position.offset, position.metadata
-                )
+                GroupOffset(self.repartitions.get(topic, topic), partition, position.offset, position.metadata)
                 for topic, positions in state.positions.items()
                 for partition, position in positions.items()
             ]
-            producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), PATIENCE_S)
+            send_to_transaction(producer, state.application_id, offsets, PATIENCE_S)
             producer.commit_transaction(PATIENCE_S)
 
 

@@ -90,19 +90,23 @@ class Connection:
         """Answers of the admin client, in the order of what was ``asked``. It is asked again while the brokers look for
         a group, or load it, and while a partition goes from one leader to another.
         """
-        codes, deadline = self.kafka.KafkaError, time.monotonic() + self.patience_s
-        passing = (
-            codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR,
-            codes.LEADER_NOT_AVAILABLE, codes.NOT_LEADER_FOR_PARTITION,
-        )  # fmt: skip
+        deadline = time.monotonic() + self.patience_s
         while True:
             futures = question(*asked, request_timeout=self.patience_s, **more)
             try:
                 return [self.answer(each) for each in (futures.values() if isinstance(futures, dict) else [futures])]
             except self.kafka.KafkaException as error:
-                if error.args[0].code() not in passing or time.monotonic() > deadline:
+                if not self.is_passing(error.args[0]) or time.monotonic() > deadline:
                     raise
             time.sleep(_POLL_S)
+
+    def is_passing(self, error: Any) -> bool:
+        """Whether a KafkaError is over when brokers have found a group or a leader."""
+        codes = self.kafka.KafkaError
+        return error.code() in (
+            codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR,
+            codes.LEADER_NOT_AVAILABLE, codes.NOT_LEADER_FOR_PARTITION,
+        )  # fmt: skip
 
 
 def unknown_setting(said: str) -> ConfigError:

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
 
 from examples.broker import Broker
-from kstreams_replay.jobs.bootstrap import kafka_application
+from kstreams_replay.jobs.bootstrap import kafka_application, kafka_hand_over
 from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, CommittedPosition
 from kstreams_replay.jobs.bootstrap.kafka_application import KafkaApplication, read_application
 from kstreams_replay.jobs.bootstrap.kafka_hand_over import hand_over
@@ -77,15 +77,13 @@ def dying(monkeypatch) -> Callable[[int, bool], list[str]]:
                 if number < len(REQUESTS):
                     self.flush(30)  # so that the broker has it when the process dies
 
-            def send_offsets_to_transaction(self, *given: Any) -> None:
-                request(
-                    "send_offsets_to_transaction", lambda: super(Producer, self).send_offsets_to_transaction(*given)
-                )
-
             def commit_transaction(self, *given: Any) -> None:
                 request("commit_transaction", lambda: super(Producer, self).commit_transaction(*given))
 
-        ask = Connection.ask
+        ask, send = Connection.ask, kafka_hand_over.send_to_transaction
+
+        def sending(*given: Any) -> None:
+            request("send_offsets_to_transaction", lambda: send(*given))
 
         def asking(self: Connection, method: Any, *given: Any, **more: Any) -> Any:
             if method.__name__ != "create_topics":
@@ -94,6 +92,7 @@ def dying(monkeypatch) -> Callable[[int, bool], list[str]]:
 
         monkeypatch.setattr(confluent_kafka, "Producer", Producer)
         monkeypatch.setattr(Connection, "ask", asking)
+        monkeypatch.setattr(kafka_hand_over, "send_to_transaction", sending)
         return made
 
     return die_at
