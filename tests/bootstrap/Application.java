@@ -1,11 +1,14 @@
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Map;
 import java.util.Properties;
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.processor.internals.TopicPartitionMetadata;
 
 /** An application of Kept at a broker, until its input ends. Arguments: servers, method, state folder, guarantee, id. */
 public class Application {
@@ -27,6 +30,14 @@ public class Application {
         settings.put(StreamsConfig.consumerPrefix("heartbeat.interval.ms"), 500);
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        if (System.getProperty("dsl.store.format") != null) {
+            settings.put("dsl.store.format", System.getProperty("dsl.store.format"));
+        }
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", arguments[0]))) {
+            admin.listConsumerGroupOffsets(arguments[4]).partitionsToOffsetAndMetadata().get().forEach((partition, at) ->
+                System.out.println(
+                    "begins " + partition + " " + TopicPartitionMetadata.decode(at.metadata()).partitionTime()));
+        }
         StreamsBuilder builder = new StreamsBuilder();
         Kept.class.getDeclaredMethod(arguments[1], StreamsBuilder.class).invoke(null, builder);
         KafkaStreams streams = new KafkaStreams(builder.build(settings), settings);

@@ -6,20 +6,23 @@ import subprocess
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from examples.broker import Broker, running_broker
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.kafka_version import JUDGES
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.bootstrap import kept
 from tests.bootstrap.test_bootstrap import APPLICATIONS, PARTITIONS, Life, Row, in_any_order, our_rows
-from tests.jvm.streams import compiled
+from tests.jvm.streams import compiled, streams_of
 from tests.planted import LandedRecord, plant
 from tests.sampling import seed
 
@@ -29,21 +32,27 @@ PROGRAM, WAIT_S, COMMIT_S = Path(__file__).with_name("Application.java"), 90.0, 
 EXACTLY_ONCE, AT_LEAST_ONCE = "exactly_once_v2", "at_least_once"
 
 
+@pytest.fixture(scope="module", params=JUDGES)
+def version(request: pytest.FixtureRequest) -> str:
+    """Of the broker and of Kafka Streams."""
+    return str(request.param)
+
+
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
+def broker(tmp_path: Path, version: str) -> Iterator[Broker]:
     """One a test, since applications read topics of the same names. It compacts nothing: a commit marker of today
     behind records of 1970 closes a segment, and a changelog that is compacted then has lost all but the newest version.
     """
     (tmp_path / "broker").mkdir()
-    with running_broker(tmp_path / "broker", compacts=False) as started:
+    with running_broker(tmp_path / "broker", version=version, compacts=False) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def command() -> Iterator[list[str]]:
+def command(version: str) -> Iterator[list[str]]:
     """What runs an application: its own classes, Kafka Streams and a quiet log."""
-    with compiled(PROGRAM, APPLICATIONS) as found:
-        yield found
+    with compiled(PROGRAM, APPLICATIONS, packages=(streams_of(version),)) as words:
+        yield words
 
 
 @contextlib.contextmanager
@@ -81,7 +90,10 @@ def send(broker: Broker, records: dict[str, list[LandedRecord]]) -> None:
     producer = broker.producer()
     for topic, of_topic in records.items():
         for record in of_topic:
-            producer.produce(topic, record.value, record.key, record.partition, timestamp=record.timestamp_ms)
+            producer.produce(
+                topic, record.value, record.key, record.partition, timestamp=record.timestamp_ms,
+                headers=list(record.headers),
+            )  # fmt: skip
     assert producer.flush(WAIT_S) == 0
 
 
@@ -123,22 +135,30 @@ def wait_until_read(broker: Broker, group: str, sent: dict[str, list[int]]) -> N
 
 def read(broker: Broker, topic: str) -> list[list[Row]]:
     """All committed rows, by partition."""
+    return [
+        [(message.key(), message.value(), message.timestamp()[1]) for message in of_partition]
+        for of_partition in messages(broker, topic)
+    ]
+
+
+def messages(broker: Broker, topic: str) -> list[list[Message]]:
+    """Those that are committed, by partition."""
     settings = {
         "bootstrap.servers": broker.bootstrap_servers, "group.id": "reads", "log_level": 0, "enable.auto.commit": False,
         "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
     }  # fmt: skip
-    found: list[list[Row]] = []
+    of_topic: list[list[Message]] = []
     for partition in range(PARTITIONS):
-        consumer, rows, is_over = Consumer(settings), list[Row](), False
+        consumer, taken, is_over = Consumer(settings), list[Message](), False
         consumer.assign([TopicPartition(topic, partition, 0)])
         while not is_over:
             message = consumer.poll(WAIT_S)
             is_over = message is None or message.error() is not None
             if not is_over:
-                rows.append((message.key(), message.value(), message.timestamp()[1]))
+                taken.append(message)
         consumer.close()
-        found.append(rows)
-    return found
+        of_topic.append(taken)
+    return of_topic
 
 
 OF_SEVERAL_TASKS = {("versions", "named"), ("tables", "out")}
@@ -151,18 +171,26 @@ KINDS = (kept.totals, kept.windows, kept.sessions, kept.versions, kept.streams, 
 @pytest.mark.parametrize("end", ["closed", "killed"])
 @pytest.mark.parametrize("twin", KINDS, ids=lambda twin: twin.__name__)
 def test_a_pipeline_writes_what_the_application_writes_when_it_starts_again(
-    twin, end, guarantee, broker, command, tmp_path, capsys
+    twin, end, guarantee, broker, command, tmp_path
 ):
-    name, topology, warehouse = twin.__name__, twin(), Warehouse(str(tmp_path / "tables"))
-    life = Life.of(topology, zlib.crc32(f"{name} {end} {guarantee}".encode()) + seed())
+    writes_as_the_application(twin, end, guarantee, broker, command, tmp_path)
+
+
+def writes_as_the_application(
+    twin: Callable[[], Topology], end: str, guarantee: str, broker: Broker, command: Sequence[str], folder: Path
+) -> None:
+    """AssertionError: a pipeline that begins with the state of the application, closed or killed, writes other rows."""
+    name, topology, warehouse = twin.__name__, twin(), Warehouse(str(folder / "tables"))
+    life = with_headers(Life.of(topology, zlib.crc32(f"{name} {end} {guarantee}".encode()) + seed()))
     outputs = [sink.topic for sink in topology.sinks()]
     for topic in (*life.topics, *outputs):
         broker.create_topic(topic, PARTITIONS)
     first, rest = parts(life)
     send(broker, first)
-    with started(command, broker, name, tmp_path / "first", guarantee) as running:
+    with started(command, broker, name, folder / "first", guarantee) as running:
         wait_until_read(broker, f"app-{name}", counted(first))
         if end == "closed":
+            assert running.stdin is not None
             running.stdin.close()
         else:
             running.kill()
@@ -173,14 +201,12 @@ def test_a_pipeline_writes_what_the_application_writes_when_it_starts_again(
     place = ["--warehouse", warehouse.root, "--pipeline", "p"]
     kafka = ["--kafka", broker.bootstrap_servers, "--application-id", f"app-{name}", "--traceback"]
 
-    code = main(["bootstrap", f"{kept.__file__}:{name}", *kafka, *place])
-
-    assert code == 0, capsys.readouterr().err
+    assert main(["bootstrap", f"{kept.__file__}:{name}", *kafka, *place]) == 0
     list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed"))
     before = {output: read(broker, output) for output in outputs}
     send(broker, rest)
     sent = {topic: ends(broker, topic) for topic in life.topics}
-    run_until_read(command, broker, name, tmp_path / "second", guarantee, sent=sent)
+    run_until_read(command, broker, name, folder / "second", guarantee, sent=sent)
     for output in outputs:
         theirs = behind(before[output], read(broker, output))
         # Threads of an application take several topics as their fetches come, so rows may be in another order.
@@ -198,14 +224,24 @@ def test_a_pipeline_writes_what_the_application_writes_when_it_starts_again(
 def test_an_application_that_begins_with_a_pipelines_state_writes_what_the_first_one_does(
     twin, guarantee, broker, command, tmp_path, capsys
 ):
-    name, topology, warehouse = twin.__name__, twin(), Warehouse(str(tmp_path / "tables"))
-    life = Life.of(topology, zlib.crc32(f"{name} {guarantee}".encode()) + seed())
+    writes_as_the_first(twin, guarantee, broker, command, tmp_path)
+    assert "expected an application that has nothing yet" in capsys.readouterr().err
+
+
+def writes_as_the_first(
+    twin: Callable[[], Topology], guarantee: str, broker: Broker, command: Sequence[str], folder: Path
+) -> None:
+    """AssertionError: an application that begins with the state of a pipeline writes other rows than the one that had
+    read all itself; or a second hand-over to it is not refused.
+    """
+    name, topology, warehouse = twin.__name__, twin(), Warehouse(str(folder / "tables"))
+    life = with_headers(Life.of(topology, zlib.crc32(f"{name} {guarantee}".encode()) + seed()))
     outputs = [sink.topic for sink in topology.sinks()]
     for topic in (*life.topics, *outputs):
         broker.create_topic(topic, PARTITIONS)
     first, rest = parts(life)
     send(broker, first)
-    run_until_read(command, broker, name, tmp_path / "first", guarantee, sent=counted(first))
+    run_until_read(command, broker, name, folder / "first", guarantee, sent=counted(first))
     for topic, records in first.items():
         plant(warehouse, topic, records, partitions=PARTITIONS)
     list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed"))
@@ -213,20 +249,24 @@ def test_an_application_that_begins_with_a_pipelines_state_writes_what_the_first
     kafka = ["--kafka", broker.bootstrap_servers, "--application-id", "second"]
     again = ["hand-over", f"{kept.__file__}:{name}", *kafka, *place]
 
-    assert main([*again, "--dry-run"]) == 0, capsys.readouterr().err
-    assert main(again) == 0, capsys.readouterr().err
-    assert main(again) == 1
-    assert "expected an application that has nothing yet" in capsys.readouterr().err
+    assert [main([*again, "--dry-run"]), main(again), main(again)] == [0, 0, 1]
 
     send(broker, rest)
     written, sent = [], {topic: ends(broker, topic) for topic in life.topics}
     for number, group in enumerate((f"app-{name}", "second")):
         before = {output: read(broker, output) for output in outputs}
-        run_until_read(command, broker, name, tmp_path / f"run-{number}", guarantee, group, sent=sent)
+        run_until_read(command, broker, name, folder / f"run-{number}", guarantee, group, sent=sent)
         after = {output: read(broker, output) for output in outputs}
         written.append({output: in_any_order(behind(before[output], after[output])) for output in outputs})
+    assert begins(folder / "run-1", "clicks") == begins(folder / "run-0", "clicks") != []
     assert written[1] == written[0]
     assert all(any(rows) for rows in written[0].values())
+
+
+def begins(folder: Path, topic: str) -> list[str]:
+    """What Kafka Streams makes of the text beside each offset with which the application of ``folder`` began."""
+    lines = (folder / "said").read_text().splitlines()
+    return sorted(line for line in lines if line.startswith(f"begins {topic}-"))
 
 
 def behind(before: list[list[Row]], after: list[list[Row]]) -> list[list[Row]]:
@@ -300,6 +340,18 @@ def parts(life: Life) -> tuple[dict[str, list[LandedRecord]], dict[str, list[Lan
             first.setdefault(topic, []).extend(records[:count])
             rest.setdefault(topic, []).extend(records[count:])
     return first, rest
+
+
+def with_headers(life: Life) -> Life:
+    """Each third record has one, with its key."""
+    topics = {
+        topic: [
+            record if number % 3 else record._replace(headers=(("from", record.key or b""),))
+            for number, record in enumerate(records)
+        ]
+        for topic, records in life.topics.items()
+    }
+    return replace(life, topics=topics)
 
 
 def counted(records: dict[str, list[LandedRecord]]) -> dict[str, list[int]]:
