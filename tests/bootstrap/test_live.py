@@ -163,7 +163,16 @@ def messages(broker: Broker, topic: str) -> list[list[Message]]:
 
 OF_SEVERAL_TASKS = {("versions", "named"), ("tables", "out")}
 """Application and output: threads decide the order of what tasks send to one another, so values between may differ."""
-KINDS = (kept.totals, kept.windows, kept.sessions, kept.versions, kept.streams, kept.tables, kept.processor)
+KINDS = (
+    kept.totals,
+    kept.windows,
+    kept.strict,
+    kept.sessions,
+    kept.versions,
+    kept.streams,
+    kept.tables,
+    kept.processor,
+)
 
 
 @pytest.mark.sampled(share=28)
@@ -218,7 +227,16 @@ def writes_as_the_application(
 @pytest.mark.parametrize("guarantee", [AT_LEAST_ONCE, EXACTLY_ONCE])
 @pytest.mark.parametrize(
     "twin",
-    [kept.totals, kept.windows, kept.sessions, kept.closing, kept.regrouped, kept.streams, kept.processor],
+    [
+        kept.totals,
+        kept.windows,
+        kept.strict,
+        kept.sessions,
+        kept.closing,
+        kept.regrouped,
+        kept.streams,
+        kept.processor,
+    ],
     ids=lambda twin: twin.__name__,
 )
 def test_an_application_that_begins_with_a_pipelines_state_writes_what_the_first_one_does(

@@ -209,11 +209,12 @@ class Aggregate(StatefulOperator, WindowedStore):
         chunk.applied[batch.cause[took_effect]] = True
 
     def _fold(self, batch: Batch) -> tuple[Decisions, Updates | Values, Values | None]:
-        decided, wants_old = self._decide(batch, 0, len(batch)), self.context.wants_old
+        knows_new_rows, wants_old = self._knows_new_rows, self.context.wants_old  # before the batch moves its times
+        decided = self._decide(batch, 0, len(batch))
         if self.final is not None:
             decided = joined([decided, self._finals(self._visible_from())])
         updates = Updates(self.folds, batch, decided)
-        if self._knows_new_rows and self.context.is_lazy and len(self.stream_times_ms) == 1:
+        if knows_new_rows and self.context.is_lazy and len(self.stream_times_ms) == 1:
             decided = decided.chained(self.slots.capacity)
         if self.context.is_lazy and self.final is None and not wants_old and not self.aggregation.may_be_null:
             self._updates = updates

@@ -35,7 +35,6 @@ class TimeWindowAggregate(WindowsByStart):
     """
 
     _window = "time"
-    _knows_new_rows = True
     _shows_again = True
 
     def __init__(
@@ -56,6 +55,13 @@ class TimeWindowAggregate(WindowsByStart):
         self.kept = settings.kept_by_start
         self.updates_per_record = time_windows_kernel.updates_per_record(size_ms, advance_ms) if size_ms else 1
         self._listing, self._listed = listing, UNLISTED
+
+    @property
+    def _knows_new_rows(self) -> bool:  # type: ignore[override]
+        """Not while the time of the operator, which began again, is behind that of its store. A window that the store
+        has lost then takes a new slot with each of its records, and a suppress below may hold it.
+        """
+        return self.observed_stream_time_ms >= self.slots.observed_stream_time_ms
 
     @property
     def window_size_ms(self) -> int:
