@@ -100,11 +100,13 @@ class RepartitionPromise:
 @dataclass(frozen=True, slots=True)
 class Deletions:
     """Tombstones of an output take back what the output had: the newest record of their key and window is a value.
-    ``never``: there are none at all.
+    ``never``: there are none at all. ``store``: the table of the store whose rows they take back, which may begin with
+    an application's state.
     """
 
     table: str
     never: bool
+    store: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """G11: an output has tombstones only of keys that had a value (Kafka's changelog semantics).
 
 Owns one count. Rule: a session that was merged into another one is taken back by a tombstone, so the newest record
-before it, of its key and window, in the output is a value. Final results are never taken back: there a tombstone is one
-too many. Judged where an output has all that its aggregate or suppress forwards, unchanged.
+before it, of its key and window, in the output is a value. Of a pipeline that begins with an application's state it may
+be a row of that state, whose records the application wrote. Final results are never taken back: there a tombstone is
+one too many. Judged where an output has all that its aggregate or suppress forwards, unchanged.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from functools import partial
 import polars as pl
 
 from ...state.promises import Deletions
+from ...state.tables.branch_files import table_files
+from ...state.tables.ledger import Ledger
+from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.warehouse import WINDOW
 from ..audits import Audit, Scope
 from ..facts import ReplayFacts
@@ -31,7 +35,31 @@ def audit_tombstones_of_values(scope: Scope, promise: Deletions) -> Audit:
     of_nothing = with_previous.filter(
         "is_tombstone", pl.col("increment") == scope.increment, pl.col("_was_tombstone").fill_null(True)
     )
+    of_nothing = of_nothing.filter(pl.col("_was_tombstone") | ~_are_given(scope, promise, of_nothing))
     return Audit.of(tombstones.height, {"of_nothing": of_nothing.drop("_was_tombstone")})
+
+
+def _are_given(scope: Scope, promise: Deletions, tombstones: pl.DataFrame) -> pl.Series:
+    """Whether an application's state, with which the pipeline begins, has the session of each of ``tombstones``."""
+    nowhere, (pipeline, first) = pl.repeat(value=False, n=tombstones.height, eager=True), _first_row(scope)
+    if tombstones.is_empty() or promise.store is None or first.bootstrap is None:
+        return nowhere
+    files = table_files(scope.warehouse, pipeline, first, promise.store)
+    if not files:
+        return nowhere
+    rows = scope.scan(scope.warehouse.pipeline(pipeline).table(promise.store), files, IDENTITY[1:])
+    given = rows.select(*IDENTITY, pl.lit(value=True).alias("is_given")).unique(IDENTITY).collect()
+    joined = tombstones.join(given, on=IDENTITY, how="left", nulls_equal=True, maintain_order="left")
+    return joined["is_given"].fill_null(value=False)
+
+
+def _first_row(scope: Scope) -> tuple[str, DoneRow]:
+    """Of the pipeline, or of that which it was forked from, and whose row it is."""
+    pipeline, rows = scope.tables.name, scope.ledger.done_rows(highest=scope.increment)
+    while (forked := rows[0].content.forked) is not None:
+        pipeline = forked["pipeline"]
+        rows = Ledger(scope.warehouse.pipeline(pipeline).ledger).done_rows(highest=forked["increment"])
+    return pipeline, rows[0].content
 
 
 def _earlier(scope: Scope, promise: Deletions, tombstones: pl.DataFrame) -> pl.DataFrame:

@@ -219,7 +219,7 @@ def _of_sessions(
         return
     yield SessionsPromise(TableName.state(node.store), windows.gap_ms, retention_ms)
     for output in () if node.results_may_be_null else outputs_of(graph, node, unchanged=True):
-        yield Deletions(output, never=False)
+        yield Deletions(output, never=False, store=TableName.state(node.store))
 
 
 def _aggregates(node: AggregateNode | CogroupNode, saved: pa.DataType) -> StoreRowSchema:
