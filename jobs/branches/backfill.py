@@ -26,7 +26,7 @@ from ..code_changes.state_migration import take_over
 from ..code_changes.step_text import made_with
 from ..execution.kept_range import Range
 from ..execution.task_description import Runner
-from ..history.committed_tables import done_row, in_force
+from ..history.committed_tables import begins_with_application, done_row, in_force
 from ..replay.books import add_books
 from ..replay.run_settings import OnStep
 from ..topology.topology import Topology
@@ -245,14 +245,7 @@ class _BackfillRun:
 
     @cached_property
     def _begins_with_state(self) -> bool:
-        """Whether the first rows of the pipeline's stores are an application's (jobs/bootstrap), be it through the
-        pipeline that it was forked from.
-        """
-        rows = in_force(self.ledger.done_rows())
-        while rows and (forked := rows[0].content.forked) is not None:
-            parent = Ledger(self.warehouse.pipeline(forked["pipeline"]).ledger)
-            rows = in_force(parent.done_rows(highest=forked["increment"]))
-        return bool(rows) and rows[0].content.bootstrap is not None
+        return begins_with_application(self.warehouse, self.pipeline)
 
     def _changed(self, verdict: Compatibility, done: DoneRow) -> str:
         """What lets a change of the code reach back further than the state of the pipeline."""

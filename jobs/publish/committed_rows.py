@@ -20,6 +20,7 @@ from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import OUTPUTS, TableName
 from ...state.tables.parquet_reader import open_file
 from ...state.tables.warehouse import RETRACTED_IN, Warehouse
+from ..history.committed_tables import begins_with_application
 from .published_output import PublishedOutput
 
 _ROWS_PER_PIECE = 65_536
@@ -48,6 +49,12 @@ class CommittedOutput:
     @property
     def increment(self) -> int:
         return self.row.increment
+
+    def has_left_an_application(self, as_of: int) -> bool:
+        """Whether rows as of ``as_of`` continued an application's state, and the present ones do not."""
+        if as_of == self.increment or not begins_with_application(self.warehouse, self.pipeline, as_of):
+            return False
+        return not begins_with_application(self.warehouse, self.pipeline, self.increment)
 
     @cached_property
     def ledger_id(self) -> str:

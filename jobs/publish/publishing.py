@@ -160,6 +160,8 @@ def _steps(committed: CommittedOutput, position: Position, asked: PublishSetting
         for step in _correcting(with_row(committed, as_of), position, asked):
             yield step
             position = step.position
+    if committed.has_left_an_application(position.as_of):
+        raise _begun_by_an_application(committed)
     if position.newest and (count := restated_rows(committed, position)):
         if asked.on_restated == REFUSE:
             raise _restated(committed, position, count)
@@ -217,6 +219,16 @@ def _restated(committed: CommittedOutput, position: Position, count: int) -> Pub
         f"all rows up to increment {position.newest} as they were published",
         f"{rows} taken back since by a restatement",
         "publish the difference by key and window (--on-restated corrections), or publish to a new topic",
+    )
+
+
+def _begun_by_an_application(committed: CommittedOutput) -> PublishError:
+    return PublishError(
+        f"output {committed.output.name!r} of {committed.pipeline}",
+        "rows that continue the state of an application, as what readers have does",
+        "rows that were made from earlier records: what only the application wrote is in no table, so it cannot be "
+        "corrected or taken back",
+        "publish to a new topic, or fork behind the increment of the bootstrap (--at 1), and promote that",
     )
 
 
