@@ -32,6 +32,7 @@ USER = "code of whoever writes the topology, from a file or module that the comm
 OWN = "modules of this package alone, by names in its source"
 
 C_TYPES = {"c_void_p": 2, "c_char_p": 1, "c_size_t": 1, "c_int": 1, "c_int64": 2, "c_int32": 3, "c_ssize_t": 2}
+LISTED_TYPES = {"c_char_p": 1, "c_int": 3, "c_int32": 1, "c_int64": 1, "c_size_t": 1, "c_void_p": 4}
 
 USES: dict[str, dict[str, tuple[int, str]]] = {
     "expectations/suites/project_suites.py": {
@@ -87,6 +88,13 @@ USES: dict[str, dict[str, tuple[int, str]]] = {
         "ctypes.CDLL": (2, "the library that the installed confluent_kafka was linked with, and this process"),
         "ctypes.cast": (1, "the address of a function of that library"),
         **{f"ctypes.{name}": (count, "a type") for name, count in C_TYPES.items()},
+    },
+    "state/kafka/group_offsets.py": {
+        "ctypes.Structure": (2, "an offset of librdkafka, and its list of them"),
+        "ctypes.POINTER": (1, "a type"),
+        "ctypes.memmove": (1, "a text into that list, whose length was asked for"),
+        "ctypes.string_at": (1, "a text of that list, of the length that it says"),
+        **{f"ctypes.{name}": (count, "a type") for name, count in LISTED_TYPES.items()},
     },
     "state/kafka/committed_records.py": {"ctypes.create_string_buffer": (1, "room for an error's text")},
     "state/serdes/rebuilding.py": {
