@@ -18,11 +18,19 @@ def refuse_other_cut(pipeline: str, done: DoneRow, deployed: str, its: DoneRow) 
         raise ConfigError("deployed", expected, f"{deployed}, which has read other records", next_step)
 
 
-def explain_versions(case: Case, deployed: Side) -> None:
-    """Give CODE_VERSION to what is of the code. ``deployed``: the output's rows as the versions wrote them."""
-    there = align(deployed, case.theirs)
-    rows = case.unexplained(RowVerdict.EXTRA, RowVerdict.OTHER_VALUE, RowVerdict.OTHER_TIME, RowVerdict.OTHER_ORDER)
-    case.give(rows[there.theirs[rows] == RowVerdict.EQUAL], Cause.CODE_VERSION)
-    here = align(case.ours, deployed)
-    rows = case.unexplained(RowVerdict.MISSING)
-    case.give_ours(rows[here.ours[rows] == RowVerdict.MISSING], Cause.CODE_VERSION)
+class CodeVersions:
+    """``deployed``: the output's rows as the versions wrote them."""
+
+    def __init__(self, case: Case, deployed: Side) -> None:
+        self.case = case
+        self._there, self._here = align(deployed, case.theirs), align(case.ours, deployed)
+
+    def explain(self) -> None:
+        """Give CODE_VERSION to what is of the code, of all that has no cause yet. Rows get other partners where others
+        are known to be of restarts or crashes, so it is to be called again then.
+        """
+        case = self.case
+        rows = case.unexplained(RowVerdict.EXTRA, RowVerdict.OTHER_VALUE, RowVerdict.OTHER_TIME, RowVerdict.OTHER_ORDER)
+        case.give(rows[self._there.theirs[rows] == RowVerdict.EQUAL], Cause.CODE_VERSION)
+        rows = case.unexplained(RowVerdict.MISSING)
+        case.give_ours(rows[self._here.ours[rows] == RowVerdict.MISSING], Cause.CODE_VERSION)

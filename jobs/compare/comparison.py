@@ -20,7 +20,7 @@ from ..topology.topology import Topology
 from .alignment import RowVerdict, align, compare_newest
 from .case import Case, Cause
 from .cause_sentences import CauseSentences
-from .code_versions import explain_versions, refuse_other_cut
+from .code_versions import CodeVersions, refuse_other_cut
 from .compared_output import CHANGELOG, EVENTS, ComparedOutput
 from .crashes import explain_crashes
 from .late_records import LateRecords
@@ -144,11 +144,16 @@ def compare(
     theirs = read_landed(compared, landed, **how)
     alignment = align(ours, theirs, ignores_order=ignore_order)
     case = Case(compared, warehouse, pipeline, row.content, landed, ours, theirs, alignment, not no_cache)
+    versions = None
     if deployed is not None:
         its = done_row(warehouse, deployed, None, of=[compared.table]).content
         refuse_other_cut(pipeline, row.content, deployed, its)
-        explain_versions(case, read_output(compared, warehouse, deployed, its, partitions=landed.partitions, **how))
+        its_rows = read_output(compared, warehouse, deployed, its, partitions=landed.partitions, **how)
+        versions = CodeVersions(case, its_rows)
+        versions.explain()
     let_in, partitioner = _explain(case)
+    if versions is not None:
+        versions.explain()
     # A trial writes whole partitions in order, so it cannot be compared with rows of a span or without their order.
     may_try = span == ALL_TIMES and not (ignore_order or no_trials)
     tried = try_causes(case, ignore_fields) if may_try else Tried()

@@ -20,7 +20,7 @@ SEGMENT_MS = 60_000
 Task = TypeVar("Task", "WindowCounts", "SessionCounts")
 
 TRUE, LET_IN, TWICE, AGAIN, SWALLOWED = "true", "restart", "published twice", "processed twice", "record cache"
-INTERLEAVED = "interleaving"
+INTERLEAVED, VERSION = "interleaving", "code version"
 NO_UPDATE = 999
 
 
@@ -47,13 +47,16 @@ class Published(NamedTuple):
 
 @dataclass
 class WindowCounts:
-    """A task that counts windows of ``size_ms``. ``commits``: places before which it commits, of a cache."""
+    """A task that counts windows of ``size_ms``. ``step``: what a record counts for, by the code that runs."""
 
     size_ms: int
     grace_ms: int
     is_cached: bool = False
     is_final: bool = False
     """Below it is a suppress until windows close."""
+    step: int = 1
+    by_the_rules: dict[tuple[int, str], int] = field(default_factory=dict)
+    """What each window has by the present code, of records that were not late."""
     clock: int = -1
     store_clock: int = -1
     store: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
@@ -72,11 +75,15 @@ class WindowCounts:
         if start + self.size_ms <= self.clock - self.grace_ms:
             return
         count, time_ms = self._get(start, record.key)
-        count, time_ms = count + 1, max(time_ms, record.time_ms)
+        window = start, record.key
+        count, time_ms = count + self.step, max(time_ms, record.time_ms)
         self._put(start, record.key, count, time_ms)
         if is_again and not is_late:
-            self.spoilt.add((start, record.key))
-        why = LET_IN if is_late else AGAIN if (start, record.key) in self.spoilt else TRUE
+            self.spoilt.add(window)
+        elif not is_late:
+            self.by_the_rules[window] = self.by_the_rules.get(window, 0) + 1
+        is_other = count != self.by_the_rules.get(window)
+        why = LET_IN if is_late else AGAIN if window in self.spoilt else VERSION if is_other else TRUE
         if self.is_final:
             self._hold(start, record.key, count, time_ms, why)
             return
@@ -228,12 +235,13 @@ def random_inputs(
 @dataclass(frozen=True)
 class Life:
     """Places in the input (before the record of that number): ``restarts``, clean ones; ``crashes``: each goes back to
-    the place of the last commit; ``commits``.
+    the place of the last commit; ``commits``. ``deployed``: where it restarts with the present code.
     """
 
     restarts: frozenset[int] = frozenset()
     crashes: frozenset[int] = frozenset()
     commits: frozenset[int] = frozenset()
+    deployed: int | None = None
 
 
 def live(records: Sequence[Input], task: Task, life: Life) -> Task:
@@ -248,7 +256,9 @@ def live(records: Sequence[Input], task: Task, life: Life) -> Task:
             task.restart()
             again_to, at = at, committed
             continue
-        if at in life.restarts and at >= again_to:
+        if at == life.deployed and isinstance(task, WindowCounts):
+            task.step = 1
+        if at in life.restarts | {life.deployed} and at >= again_to:
             task.commit()
             committed = at
             task.restart()

@@ -1,7 +1,8 @@
 """``python -m tests.compare.lives``: seeded lives of live applications, and whether `compare` names every true cause.
 
 A life has 120 records, one partition, and up to 20 restarts, or three crashes, or a cache, or its topics in another
-order. All lives of a kind are played side by side, and one comparison names the causes of their differences.
+order, or two versions of its code. All lives of a kind are played side by side, and one comparison names the causes of
+their differences.
 """
 
 import argparse
@@ -17,7 +18,15 @@ from typing import Any
 from kstreams_replay.jobs.compare.comparison import Comparison, compare
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    Materialized,
+    Serde,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+)
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.compare.live_application import (
     AGAIN,
@@ -27,6 +36,7 @@ from tests.compare.live_application import (
     SWALLOWED,
     TWICE,
     UPDATES,
+    VERSION,
     Input,
     Life,
     Published,
@@ -42,7 +52,7 @@ SIZE_MS, GRACE_MS, RECORDS = 10_000, 2_000, 120
 
 Publish = Callable[[random.Random, list[Input]], list[Published]]
 RIGHT = {("restart", LET_IN), ("processed twice", AGAIN), ("published twice", TWICE), ("record cache", SWALLOWED)}
-RIGHT |= {("interleaving", INTERLEAVED)}
+RIGHT |= {("interleaving", INTERLEAVED), ("code version", VERSION)}
 
 
 def counts() -> Topology:
@@ -59,6 +69,28 @@ def finals() -> Topology:
     windows = records.group_by_key().windowed_by(TimeWindows.of_size(SIZE_MS, grace=GRACE_MS))
     windows.count().suppress(Suppressed.until_window_closes()).to_stream().to("out")
     return builder.build()
+
+
+def steps(step: int = 1) -> Topology:
+    """Windows of which each record counts for ``step``: 2 in the version before."""
+    builder = StreamsBuilder()
+    records = builder.stream("in", Consumed(Serde.string(), Serde.long()))
+    windows = records.group_by_key().windowed_by(TimeWindows.of_size(SIZE_MS, grace=GRACE_MS))
+    sums = windows.aggregate(
+        int, lambda key, value, total, step=step: total + step, returns=Serde.long(), materialized=Materialized("sums")
+    )
+    sums.to_stream().to("out")
+    return builder.build()
+
+
+DEPLOYED_MS = 50_000
+
+
+def deployed(rng: random.Random, records: list[Input], restarts: int) -> list[Published]:
+    """What a task publishes that runs with the version before up to the first record of the time DEPLOYED_MS."""
+    place = next((number for number, record in enumerate(records) if record.time_ms >= DEPLOYED_MS), len(records))
+    task = WindowCounts(SIZE_MS, GRACE_MS, step=2)
+    return live(records, task, Life(places(rng, restarts), deployed=place)).published
 
 
 def forwarded() -> Topology:
@@ -113,6 +145,8 @@ KINDS: dict[str, tuple[Callable[[], Topology], Publish]] = {
         lambda rng, records: forward(records, Life(crashes=places(rng, 3), commits=places(rng, 12))),
     ),
     "counted twice": (counts, crashed),
+    "versions": (steps, lambda rng, records: deployed(rng, records, restarts=0)),
+    "versions and restarts": (steps, lambda rng, records: deployed(rng, records, restarts=12)),
     "join": (joins, lambda rng, records: join(records, dry(rng))),
     "inner join": (lambda: joins(is_inner=True), lambda rng, records: join(records, dry(rng), is_inner=True)),
     "sums of a join": (lambda: joins(is_sum=True), lambda rng, records: join(records, dry(rng), is_sum=True)),
@@ -145,8 +179,9 @@ class Played:
 
     def __init__(
         self, warehouse: Warehouse, topology: Topology, played: Sequence[tuple[list[Input], list[Published]]], *,
-        no_cache: bool = False,
+        no_cache: bool = False, before: Topology | None = None,
     ) -> None:  # fmt: skip
+        """``before``: an earlier version of ``topology``, which production ran up to DEPLOYED_MS."""
         partitions = len(played)
         written = [
             LandedRecord(partition, _key(row), struct.pack(">q", row.value), row.time_ms)
@@ -164,10 +199,13 @@ class Played:
             plant(warehouse, topic, inputs, partitions=partitions)
         plant(warehouse, "live", written, partitions=partitions)
         list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed"))
+        if before is not None:
+            list(replay(warehouse, before, pipeline="deployed", runner=LocalRunner(), until_ms=DEPLOYED_MS))
+            list(replay(warehouse, topology, pipeline="deployed", runner=LocalRunner()))
         self.published = [published for _, published in played]
         self.found: Comparison = compare(
             warehouse, topology, "out", with_topic="live", pipeline="p", form="events", shown=1_000_000,
-            no_cache=no_cache,
+            no_cache=no_cache, deployed=None if before is None else "deployed",
         )  # fmt: skip
 
     def causes(self) -> Counter[tuple[str, str]]:
@@ -191,7 +229,8 @@ def _key(row: Published) -> bytes:
 def causes(kind: str, count: int, seed: int) -> Counter[tuple[str, str]]:
     """Of all differences the cause that was found and the true one."""
     with TemporaryDirectory() as folder:
-        return Played(Warehouse(str(Path(folder))), KINDS[kind][0](), lives(kind, count, seed)).causes()
+        before = steps(2) if "versions" in kind else None
+        return Played(Warehouse(str(Path(folder))), KINDS[kind][0](), lives(kind, count, seed), before=before).causes()
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,13 +12,14 @@ from tests.compare.live_application import (
     SWALLOWED,
     TRUE,
     TWICE,
+    VERSION,
     Input,
     Life,
     Published,
     WindowCounts,
     live,
 )
-from tests.compare.lives import GRACE_MS, KINDS, SIZE_MS, Played, counts, finals, forwarded, lives, places
+from tests.compare.lives import GRACE_MS, KINDS, SIZE_MS, Played, counts, finals, forwarded, lives, places, steps
 from tests.sampling import is_nightly, seed
 
 pytestmark = pytest.mark.every_run
@@ -72,6 +73,20 @@ def test_restarts_of_a_task_with_a_cache_are_told_from_what_the_cache_holds_back
     played = Played(warehouse, counts(), lives("cache and restarts", LIVES, seed()))
 
     assert set(played.causes()) == {("restart", LET_IN), ("record cache", SWALLOWED)}
+
+
+@pytest.mark.parametrize(("kind", "causes"), [
+    ("versions", {("code version", VERSION)}),
+    ("versions and restarts", {("code version", VERSION), ("restart", LET_IN)}),
+])  # fmt: skip
+def test_what_an_earlier_version_of_the_code_wrote_is_explained_by_it(kind, causes, warehouse):
+    played = Played(warehouse, steps(), lives(kind, LIVES, seed()), before=steps(2))
+
+    found = played.causes()
+    of_code = sum(row.why == VERSION for rows in played.published for row in rows)
+    assert set(found) == causes
+    # A sum that the other code writes early may be equal to one that the rules write later.
+    assert LIVES < found["code version", VERSION] <= of_code
 
 
 @pytest.mark.parametrize("kind", ["join", "inner join", "sums of a join"])
