@@ -136,9 +136,12 @@ def _sentence(waits: Sequence[WaitingInput], warehouse: str) -> str:
     topics = " and ".join(dict.fromkeys(each.topic for each in waits))
     what = f"{records:,} record{'' if records == 1 else 's'} of {topics} wait{'s' if records == 1 else ''}"
     topic, awaited = first.for_topic, f"topic {first.for_topic}, partition {first.for_partition}"
+    # Its partitions are merged below a repartition alone. What other tasks send there is taken as it comes, by Kafka.
+    of_others = "for which Kafka does not wait behind a repartition"
+    why = of_others if {each.topic for each in waits} == {topic} else "for which Kafka waits too (max.task.idle.ms)"
     return (
-        f"{what} for {awaited}, which has landed up to {utc(first.reached_ms)}: more of it may still come first, for "
-        f"which Kafka waits too (max.task.idle.ms). What to do: nothing, if more of {topic} lands later; if none ever "
+        f"{what} for {awaited}, which has landed up to {utc(first.reached_ms)}: more of it may still come first, "
+        f"{why}. What to do: nothing, if more of {topic} lands later; if none ever "
         f"comes: {advance_command(topic, warehouse, None)}; if none comes up to there: "
         f"{advance_command(topic, warehouse, last)}; or replay with --idle proceed, which takes the records now"
     )

@@ -41,10 +41,11 @@ def audit_tombstones_of_values(scope: Scope, promise: Deletions) -> Audit:
 
 def _are_given(scope: Scope, promise: Deletions, tombstones: pl.DataFrame) -> pl.Series:
     """Whether an application's state, with which the pipeline begins, has the session of each of ``tombstones``."""
-    nowhere, (pipeline, first) = pl.repeat(value=False, n=tombstones.height, eager=True), _first_row(scope)
-    if tombstones.is_empty() or promise.store is None or first.bootstrap is None:
+    nowhere = pl.repeat(value=False, n=tombstones.height, eager=True)
+    if tombstones.is_empty() or promise.store is None:
         return nowhere
-    files = table_files(scope.warehouse, pipeline, first, promise.store)
+    pipeline, first = _first_row(scope)
+    files = [] if first.bootstrap is None else table_files(scope.warehouse, pipeline, first, promise.store)
     if not files:
         return nowhere
     rows = scope.scan(scope.warehouse.pipeline(pipeline).table(promise.store), files, IDENTITY[1:])

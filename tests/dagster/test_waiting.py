@@ -56,7 +56,14 @@ def test_one_record_is_said_as_one_and_each_partition_that_others_wait_for_has_a
     )
     assert prices.startswith("2 records of orders wait for topic prices, partition 1, which has landed up to ")
     assert "replay advance prices --to \"1970-01-01 00:00:00.009\" --warehouse 'my tables'; or" in prices
+    assert "first, for which Kafka waits too (max.task.idle.ms). What" in prices
     assert sentences_of([], "W") == []
+
+
+def test_partitions_of_one_topic_wait_for_one_another_behind_a_repartition_alone():
+    (orders,) = sentences_of([WaitingInput("orders", 1, 2, 7, 9, "orders", 0, 5)], "W")
+
+    assert "first, for which Kafka does not wait behind a repartition. What to do: nothing, if more of orders" in orders
 
 
 def joined() -> Topology:

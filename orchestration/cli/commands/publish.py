@@ -101,9 +101,15 @@ def publish(
 def _sentence(report: PublishReport, *, dry_run: bool) -> str:
     if report.is_nothing_new:
         return f"{report.topic}: nothing new, it has {report.output} up to increment {report.through}"
-    parts = [f"{_many(report.rows, 'row')} of {_many(report.increments, 'increment')}"]
+    parts = []
+    if report.rows:
+        of = _many(report.increments, "increment") if report.increments else "an increment that was begun before"
+        parts.append(f"{_many(report.rows, 'row')} of {of}")
     if report.corrections or report.tombstones:
         parts.append(f"{_many(report.corrections, 'correction')}, {_many(report.tombstones, 'tombstone')}")
+    if not parts:
+        would = "would be" if dry_run else "is"
+        return f"{report.topic}: no row is new; its position {would} behind increment {report.through}"
     words = "would be published" if dry_run else f"published in {report.seconds:.1f} s"
     transactions = _many(report.transactions, "transaction")
     return f"{report.topic}: {'; '.join(parts)} {words}, in {transactions}, up to increment {report.through}"
