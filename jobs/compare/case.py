@@ -35,6 +35,7 @@ class Cause(IntEnum):
     UNREADABLE = 13
     CRASH = 14
     CODE_VERSION = 15
+    WALL_CLOCK = 16
 
     def __str__(self) -> str:
         return self.name.lower().replace("_", " ")

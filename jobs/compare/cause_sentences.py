@@ -1,6 +1,6 @@
 """The sentence of a difference: its cause, and the evidence that is there."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,8 @@ Row = Mapping[str, Any]
 @dataclass(frozen=True, eq=False)
 class CauseSentences:
     """``partitioner``: of production, None where none is known. ``say_time``: how sentences say a time. ``tried``:
-    what trials found. ``deployed``: the pipeline that ran the versions of the code.
+    what trials found. ``deployed``: the pipeline that ran the versions of the code. ``clocks``: processors that the
+    wall clock calls.
     """
 
     case: Case
@@ -26,6 +27,7 @@ class CauseSentences:
     say_time: Callable[[int], str] = str
     tried: Tried = field(default_factory=Tried)
     deployed: str | None = None
+    clocks: Sequence[str] = ()
 
     @property
     def restarts(self) -> tuple[Restart, ...]:
@@ -59,6 +61,7 @@ class CauseSentences:
             Cause.APPEND_TIME: lambda _: f"the broker stamps what it appends to {self._topic} (LogAppendTime)",
             Cause.CRASH: self._crash,
             Cause.CODE_VERSION: self._version,
+            Cause.WALL_CLOCK: self._wall_clock,
             Cause.UNREADABLE: lambda _: f"the serde of the output does not read these bytes of {self._topic}",
             Cause.NOT_EXPLAINED: lambda _: "no rule explains it",
         }
@@ -170,6 +173,12 @@ class CauseSentences:
     def _version(self, row: Row) -> str:
         has = "does not have it either" if self._is_ours(row, Cause.CODE_VERSION) else "has the row of production"
         return f"another version of the code: {self.deployed}, which ran the versions as production did, {has}"
+
+    def _wall_clock(self, row: Row) -> str:
+        return (
+            f"forwarded by the wall clock, which calls {' and '.join(self.clocks)}: no tick is recorded that says when "
+            "(replay advance --tick)"
+        )
 
     def _not_yet(self, row: Row) -> str:
         if self._is_ours(row, Cause.NOT_YET):

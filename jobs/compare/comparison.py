@@ -32,6 +32,7 @@ from .restarts import LetIn, Restart, explain_restarts
 from .shown_rows import read_shown
 from .sides import ALL_TIMES, ProductionTopic, read_landed, read_output
 from .tried_causes import Tried, try_causes
+from .wall_clock import explain_wall_clock
 
 BUCKETS_MAX = 24
 
@@ -154,10 +155,11 @@ def compare(
     let_in, partitioner = _explain(case)
     if versions is not None:
         versions.explain()
+    clocks = explain_wall_clock(case)
     # A trial writes whole partitions in order, so it cannot be compared with rows of a span or without their order.
     may_try = span == ALL_TIMES and not (ignore_order or no_trials)
     tried = try_causes(case, ignore_fields) if may_try else Tried()
-    sentences = CauseSentences(case, let_in, partitioner, say_time, tried, deployed)
+    sentences = CauseSentences(case, let_in, partitioner, say_time, tried, deployed, clocks)
     differing = _newest if form == CHANGELOG else differing_rows
     differences, same = differing(case)
     proposal = None

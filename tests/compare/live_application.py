@@ -11,7 +11,7 @@ a crash goes back to the last commit with the stores as they are.
 
 import random
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -20,7 +20,7 @@ SEGMENT_MS = 60_000
 Task = TypeVar("Task", "WindowCounts", "SessionCounts")
 
 TRUE, LET_IN, TWICE, AGAIN, SWALLOWED = "true", "restart", "published twice", "processed twice", "record cache"
-INTERLEAVED, VERSION = "interleaving", "code version"
+INTERLEAVED, VERSION, TICK = "interleaving", "code version", "wall clock"
 NO_UPDATE = 999
 
 
@@ -285,6 +285,16 @@ def forward(records: Sequence[Input], life: Life) -> list[Published]:
         why = TWICE if at < again_to else TRUE
         published.append(Published(records[at].key, None, at, records[at].time_ms, why))
         at += 1
+    return published
+
+
+def called_by_the_clock(records: Sequence[Input], ticks: Collection[int]) -> list[Published]:
+    """The same of a task that forwards also, before each place of ``ticks``, how many records it has taken."""
+    published = list[Published]()
+    for count, row in enumerate(forward(records, Life())):
+        if count in ticks:
+            published.append(Published(row.key, None, -count, row.time_ms, TICK))
+        published.append(row)
     return published
 
 

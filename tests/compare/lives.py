@@ -15,18 +15,25 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kstreams_replay.jobs.compare.comparison import Comparison, compare
-from kstreams_replay.jobs.execution.task_run import LocalRunner
-from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import (
+import pyarrow as pa
+
+from kstreams_replay import (
     Consumed,
     Materialized,
+    Processor,
+    PunctuationType,
+    Record,
     Serde,
+    Stores,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
     Topology,
 )
+from kstreams_replay.jobs.compare.comparison import Comparison, compare
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.state.records.murmur2 import murmur2_partitions
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.compare.live_application import (
     AGAIN,
@@ -34,6 +41,7 @@ from tests.compare.live_application import (
     LET_IN,
     NO_UPDATE,
     SWALLOWED,
+    TICK,
     TWICE,
     UPDATES,
     VERSION,
@@ -41,6 +49,7 @@ from tests.compare.live_application import (
     Life,
     Published,
     WindowCounts,
+    called_by_the_clock,
     forward,
     join,
     live,
@@ -52,7 +61,7 @@ SIZE_MS, GRACE_MS, RECORDS = 10_000, 2_000, 120
 
 Publish = Callable[[random.Random, list[Input]], list[Published]]
 RIGHT = {("restart", LET_IN), ("processed twice", AGAIN), ("published twice", TWICE), ("record cache", SWALLOWED)}
-RIGHT |= {("interleaving", INTERLEAVED), ("code version", VERSION)}
+RIGHT |= {("interleaving", INTERLEAVED), ("code version", VERSION), ("wall clock", TICK)}
 
 
 def counts() -> Topology:
@@ -96,6 +105,29 @@ def deployed(rng: random.Random, records: list[Input], restarts: int) -> list[Pu
 def forwarded() -> Topology:
     builder = StreamsBuilder()
     builder.stream("in", Consumed(Serde.string(), Serde.long())).to("out")
+    return builder.build()
+
+
+class Counted(Processor):
+    def init(self, context):
+        self.context, self.counts = context, context.store("counts")
+        context.schedule("10s", PunctuationType.WALL_CLOCK_TIME, self.tick)
+
+    def process(self, record):
+        self.counts.put("total", (self.counts.get("total") or 0) + 1)
+        self.context.forward(record)
+
+    def tick(self, time_ms):
+        self.context.forward(Record("a", -(self.counts.get("total") or 0), time_ms))
+
+
+def called() -> Topology:
+    builder = StreamsBuilder()
+    builder.add_state_store(
+        Stores.key_value_store_builder(Stores.persistent_key_value_store("counts"), Serde.string(), Serde.long())
+    )
+    records = builder.stream("in", Consumed(Serde.string(), Serde.long()))
+    records.process(Counted, ["counts"], returns_key=Serde.string(), returns=Serde.long()).to("out")
     return builder.build()
 
 
@@ -144,6 +176,7 @@ KINDS: dict[str, tuple[Callable[[], Topology], Publish]] = {
         forwarded,
         lambda rng, records: forward(records, Life(crashes=places(rng, 3), commits=places(rng, 12))),
     ),
+    "called by the clock": (called, lambda rng, records: called_by_the_clock(records, places(rng, 8))),
     "counted twice": (counts, crashed),
     "versions": (steps, lambda rng, records: deployed(rng, records, restarts=0)),
     "versions and restarts": (steps, lambda rng, records: deployed(rng, records, restarts=12)),
@@ -166,12 +199,18 @@ def lives(
     """
     rng, found, publish = random.Random(f"{kind} {seed}"), [], publish or KINDS[kind][1]
     for number in range(count):
-        keys = [f"{key}{number}" for key in "abc"]
+        keys = [key_of(letter, number, count) for letter in "abc"]
         records = random_inputs(rng, RECORDS, keys, span_ms=rng.choice([100_000, 400_000]), late_share=0.3)
         if "join" in kind:
             records = [record._replace(topic=rng.choice(["in", "in", UPDATES])) for record in records]
         found.append((records, publish(rng, records)))
     return found
+
+
+def key_of(letter: str, partition: int, partitions: int) -> str:
+    """One that Kafka's producer puts into the partition."""
+    names = (f"{letter}{partition}-{number}" for number in range(100 * partitions))
+    return next(name for name in names if murmur2_partitions(pa.array([name.encode()]), partitions)[0] == partition)
 
 
 class Played:

@@ -1,15 +1,18 @@
 """Every difference of a seeded life has its true cause: the life's script knows it, and `compare` does not."""
 
 import random
+import struct
 
 import pytest
 
 from kstreams_replay.jobs.compare import processing_order
+from kstreams_replay.jobs.landing.recorded_time import record_tick
 from tests.compare.live_application import (
     AGAIN,
     INTERLEAVED,
     LET_IN,
     SWALLOWED,
+    TICK,
     TRUE,
     TWICE,
     VERSION,
@@ -19,7 +22,20 @@ from tests.compare.live_application import (
     WindowCounts,
     live,
 )
-from tests.compare.lives import GRACE_MS, KINDS, SIZE_MS, Played, counts, finals, forwarded, lives, places, steps
+from tests.compare.lives import (
+    GRACE_MS,
+    KINDS,
+    SIZE_MS,
+    Played,
+    called,
+    counts,
+    finals,
+    forwarded,
+    lives,
+    places,
+    steps,
+)
+from tests.planted import LandedRecord, plant
 from tests.sampling import is_nightly, seed
 
 pytestmark = pytest.mark.every_run
@@ -73,6 +89,30 @@ def test_restarts_of_a_task_with_a_cache_are_told_from_what_the_cache_holds_back
     played = Played(warehouse, counts(), lives("cache and restarts", LIVES, seed()))
 
     assert set(played.causes()) == {("restart", LET_IN), ("record cache", SWALLOWED)}
+
+
+def test_what_the_wall_clock_made_is_explained_by_it(warehouse):
+    played = Played(warehouse, called(), lives("called by the clock", LIVES, seed()))
+
+    ticks = sum(row.why == TICK for rows in played.published for row in rows)
+    assert played.causes() == {("wall clock", TICK): ticks}
+    assert ticks > LIVES
+    assert {each.sentence for each in played.found.first} == {
+        "forwarded by the wall clock, which calls KSTREAM-PROCESSOR-0000000001: no tick is recorded that says when "
+        "(replay advance --tick)"
+    }
+
+
+def test_where_ticks_are_recorded_the_wall_clock_explains_nothing(warehouse):
+    """The first one starts the clock, so no schedule was called."""
+    (records, published), *_ = lives("called by the clock", 1, seed())
+    plant(warehouse, "in", [LandedRecord(0, b"a", struct.pack(">q", 0), 1)], partitions=1)
+    record_tick(warehouse, "in", 1)
+
+    played = Played(warehouse, called(), [(records, published)])
+
+    assert "wall clock" not in played.found.causes
+    assert played.found.causes["not explained"] > 0
 
 
 @pytest.mark.parametrize(("kind", "causes"), [
