@@ -1,4 +1,4 @@
-"""What `replay publish` says of what it did."""
+"""The sentence with which `replay publish` ends names what was sent."""
 
 from dataclasses import replace
 
