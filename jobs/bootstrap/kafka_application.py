@@ -20,7 +20,7 @@ from ...state.errors import BootstrapError
 from ...state.hidden_values import hide
 from ...state.kafka.committed_records import CommittedRecords, ReadFailedError, Records
 from ...state.kafka.connection import Connection, as_java_says, offsets, topic_state, wait_for_leaders
-from ...state.kafka.group_offsets import GroupOffset, committed
+from ...state.kafka.group_offsets import committed
 from ...state.tables.warehouse import HEADERS
 from ..operators.base.changelogs import Changelog
 from .application_state import ApplicationState, CommittedPosition
@@ -127,23 +127,12 @@ class ApplicationClient:
         """By topic and partition, as far as something was committed. ``counts``: partitions of every topic there is."""
         asked = [(topic, n) for topic, count in counts.items() for n in range(count)]
         with self.failing("read committed offsets"), self.consumer() as consumer:
-            answers = self._committed(consumer, asked)
+            answers = self.connection.again_while_passing(lambda: committed(consumer, asked, PATIENCE_S))
         positions: dict[str, dict[int, CommittedPosition]] = {}
         for one in answers:
             if one.offset >= 0:
                 positions.setdefault(one.topic, {})[one.partition] = CommittedPosition.of(one.offset, one.metadata)
         return positions
-
-    def _committed(self, consumer: Any, asked: Sequence[tuple[str, int]]) -> list[GroupOffset]:
-        """Asked again while the broker looks for the group."""
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                return committed(consumer, asked, PATIENCE_S)
-            except self.kafka.KafkaException as error:
-                if not self.connection.is_passing(error.args[0]) or time.monotonic() > deadline:
-                    raise
-            time.sleep(_POLL_S)
 
     def partitions(self) -> dict[str, int]:
         """How many each topic has."""

@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import ConfigError, MachineError
 from ..extras import how_to_install
 from ..hidden_values import without_hidden
 from .settings import PATIENCE, librdkafka_settings
+
+T = TypeVar("T")
 
 _QUIET = {"log_level": 0}
 _POLL_S, _LOOK_S = 0.1, 0.005
@@ -90,11 +92,19 @@ class Connection:
         """Answers of the admin client, in the order of what was ``asked``. It is asked again while the brokers look for
         a group, or load it, and while a partition goes from one leader to another.
         """
+
+        def once() -> list[Any]:
+            futures = question(*asked, request_timeout=self.patience_s, **more)
+            return [self.answer(each) for each in (futures.values() if isinstance(futures, dict) else [futures])]
+
+        return self.again_while_passing(once)
+
+    def again_while_passing(self, question: Callable[[], T]) -> T:
+        """The answer of ``question``, which is asked again while ``is_passing``, for ``patience_s`` at most."""
         deadline = time.monotonic() + self.patience_s
         while True:
-            futures = question(*asked, request_timeout=self.patience_s, **more)
             try:
-                return [self.answer(each) for each in (futures.values() if isinstance(futures, dict) else [futures])]
+                return question()
             except self.kafka.KafkaException as error:
                 if not self.is_passing(error.args[0]) or time.monotonic() > deadline:
                     raise
