@@ -12,13 +12,13 @@ from typing import NamedTuple
 import dagster as dg
 
 from ..jobs.branches.restatement import done_at
-from ..jobs.history.committed_tables import in_force
 from ..jobs.replay.backlog import Backlog
 from ..jobs.replay.landed_times import LandedTimes
 from ..jobs.replay.planner import Planner
 from ..state.errors import ConfigError, LedgerError, NotYetLanded
 from ..state.tables.ledger_rows import DoneRow, PlanRow
 from ..state.tables.parquet_reader import restore_command
+from ..state.tables.rows_in_force import in_force
 from .pipeline import Pipeline
 from .text_tables import utc
 from .what_waits import advance_command

@@ -13,8 +13,7 @@ import polars as pl
 
 from ...state.promises import Deletions
 from ...state.tables.branch_files import table_files
-from ...state.tables.ledger import Ledger
-from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.rows_in_force import first_in_force
 from ...state.tables.warehouse import WINDOW
 from ..audits import Audit, Scope
 from ..facts import ReplayFacts
@@ -44,23 +43,17 @@ def _are_given(scope: Scope, promise: Deletions, tombstones: pl.DataFrame) -> pl
     nowhere = pl.repeat(value=False, n=tombstones.height, eager=True)
     if tombstones.is_empty() or promise.store is None:
         return nowhere
-    pipeline, first = _first_row(scope)
-    files = [] if first.bootstrap is None else table_files(scope.warehouse, pipeline, first, promise.store)
+    first = first_in_force(scope.warehouse, scope.tables.name, scope.increment)
+    if first is None or first[1].content.bootstrap is None:
+        return nowhere
+    pipeline, row = first
+    files = table_files(scope.warehouse, pipeline, row.content, promise.store)
     if not files:
         return nowhere
     rows = scope.scan(scope.warehouse.pipeline(pipeline).table(promise.store), files, IDENTITY[1:])
     given = rows.select(*IDENTITY, pl.lit(value=True).alias("is_given")).unique(IDENTITY).collect()
     joined = tombstones.join(given, on=IDENTITY, how="left", nulls_equal=True, maintain_order="left")
     return joined["is_given"].fill_null(value=False)
-
-
-def _first_row(scope: Scope) -> tuple[str, DoneRow]:
-    """Of the pipeline, or of that which it was forked from, and whose row it is."""
-    pipeline, rows = scope.tables.name, scope.ledger.done_rows(highest=scope.increment)
-    while (forked := rows[0].content.forked) is not None:
-        pipeline = forked["pipeline"]
-        rows = Ledger(scope.warehouse.pipeline(pipeline).ledger).done_rows(highest=forked["increment"])
-    return pipeline, rows[0].content
 
 
 def _earlier(scope: Scope, promise: Deletions, tombstones: pl.DataFrame) -> pl.DataFrame:

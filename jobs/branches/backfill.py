@@ -17,6 +17,7 @@ from ...state.tables.branch_files import bases_of
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import STATE, TableName, TaskId
+from ...state.tables.rows_in_force import begins_with_application, in_force
 from ...state.tables.task_entry import TaskEntry
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
@@ -26,7 +27,7 @@ from ..code_changes.state_migration import take_over
 from ..code_changes.step_text import made_with
 from ..execution.kept_range import Range
 from ..execution.task_description import Runner
-from ..history.committed_tables import begins_with_application, done_row, in_force
+from ..history.committed_tables import done_row
 from ..replay.books import add_books
 from ..replay.run_settings import OnStep
 from ..topology.topology import Topology

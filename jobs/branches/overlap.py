@@ -14,12 +14,13 @@ from ...state.errors import BackfillDiffers
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, behind
 from ...state.tables.names import TableName
+from ...state.tables.rows_in_force import in_force
 from ...state.tables.warehouse import Warehouse
 from ..code_changes.code_snapshot import code_snapshot
 from ..code_changes.upstream_lineage import nodes_upstream
 from ..execution.kept_range import CAUSE, Range
 from ..graph.nodes import SinkNode
-from ..history.committed_tables import done_row, in_force, read_table
+from ..history.committed_tables import done_row, read_table
 from ..topology.topology import Topology
 from .range_part import RangePart
 from .range_run import is_below_repartition

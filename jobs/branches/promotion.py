@@ -16,10 +16,11 @@ from ...state.tables.data_files import open_table, read_files
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow, behind
 from ...state.tables.names import STATE, TableName, TaskId
+from ...state.tables.rows_in_force import in_force
 from ...state.tables.schema_evolution import other_types
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
-from ..history.committed_tables import done_row, in_force
+from ..history.committed_tables import done_row
 from ..replay.unfinished import refuse_pending, unfinished
 from .branches import Branch, branch_of
 from .range_promotion import finish_range, plan_range

@@ -23,10 +23,11 @@ from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import DEAD_LETTER, DROPPED, STATE, TableName
 from ...state.tables.out_of_play import erased_records, erased_since
+from ...state.tables.rows_in_force import in_force
 from ...state.tables.warehouse import Warehouse
 from ..code_changes.code_of_increment import other_code
 from ..code_changes.state_migration import take_over
-from ..history.committed_tables import done_row, in_force, rows_of
+from ..history.committed_tables import done_row, rows_of
 from ..history.exclusions import refuse_erased
 from ..history.store_reader import store_in, store_of
 from ..replay.landed_times import LandedTimes

@@ -161,30 +161,6 @@ def done_row(
     return row
 
 
-def in_force(rows: list[LedgerRow[DoneRow]]) -> list[LedgerRow[DoneRow]]:
-    """The done rows of a ledger that no restatement undid, in order: those that the last increment builds on."""
-    before: dict[int, int] = {}
-    last = -1  # below the 0 with which a branch from the start begins
-    for row in rows:
-        before[row.increment] = last if row.content.restates is None else row.content.restates
-        last = row.increment
-    chain = set()
-    while last in before:
-        chain.add(last)
-        last = before[last]
-    return [row for row in rows if row.increment in chain]
-
-
-def begins_with_application(warehouse: Warehouse, pipeline: str, increment: int = UNBOUNDED) -> bool:
-    """Whether the rows as of ``increment`` continue an application's state (jobs/bootstrap), be it through the pipeline
-    that it was forked from. What the application wrote before is in no table.
-    """
-    rows = in_force(Ledger(warehouse.pipeline(pipeline).ledger).done_rows(highest=increment))
-    if rows and (forked := rows[0].content.forked) is not None:
-        return begins_with_application(warehouse, forked["pipeline"], forked["increment"])
-    return bool(rows) and rows[0].content.bootstrap is not None
-
-
 def _done_row_with(warehouse: Warehouse, pipeline: str, table: str, increment: int | None) -> DoneRow:
     """The done row of ``increment``. Raises ConfigError unless the row names ``table``, or ``table`` is an output and
     the row names an output whose records choose their topics.

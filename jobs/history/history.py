@@ -23,9 +23,10 @@ from ...state.tables.data_files import live_files, open_table, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow, cut_of
 from ...state.tables.names import OUTPUTS, QUALITY_METRICS, QUALITY_RESULTS, STATE, TableName
+from ...state.tables.rows_in_force import in_force
 from ...state.tables.warehouse import Warehouse
 from ..topology.topology import Topology
-from .committed_tables import done_row, in_force, read_changelog, read_newest, read_state, read_table
+from .committed_tables import done_row, read_changelog, read_newest, read_state, read_table
 from .query_rules import QUERY, refuse_what_is_no_query, refuse_what_reads_files
 from .store_reader import read_store
 

@@ -19,8 +19,8 @@ from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import OUTPUTS, TableName
 from ...state.tables.parquet_reader import open_file
+from ...state.tables.rows_in_force import begins_with_application
 from ...state.tables.warehouse import RETRACTED_IN, Warehouse
-from ..history.committed_tables import begins_with_application
 from .published_output import PublishedOutput
 
 _ROWS_PER_PIECE = 65_536

@@ -18,13 +18,14 @@ from ...jobs.branches.restatement import refuse_restore, restore
 from ...jobs.branches.vacuum import vacuum
 from ...jobs.code_changes.code_of_increment import other_code
 from ...jobs.code_changes.state_migration import verdict_on
-from ...jobs.history.committed_tables import done_row, in_force
+from ...jobs.history.committed_tables import done_row
 from ...jobs.history.output_diff import OutputDiff
 from ...jobs.replay.heartbeats import beating
 from ...jobs.replay.unfinished import drop_command
 from ...jobs.topology import Topology
 from ...state.errors import ConfigError
 from ...state.tables.ledger import Ledger
+from ...state.tables.rows_in_force import in_force
 from ..asked_runs import failing_in_one_sentence
 from ..pipeline import Pipeline
 from ..quality.judge import Judge

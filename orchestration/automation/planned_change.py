@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from ...jobs.branches.branches import drop, fork
 from ...jobs.code_changes.state_migration import verdict_on
 from ...jobs.execution.task_description import Runner
-from ...jobs.history.committed_tables import done_row, in_force
+from ...jobs.history.committed_tables import done_row
 from ...jobs.history.output_diff import OutputDiff, diff_output, outputs_of
 from ...jobs.replay.pipeline_run import replay
 from ...jobs.topology import Topology
 from ...state.errors import ConfigError
 from ...state.tables.ledger import Ledger
 from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.rows_in_force import in_force
 from ..pipeline import Pipeline
 
 Say = Callable[[str], None]

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...jobs.history.committed_tables import in_force, read_changelog, read_newest
+from ...jobs.history.committed_tables import read_changelog, read_newest
 from ...jobs.replay.increment_report import IncrementReport, report_of
 from ...jobs.topology import SubTopology, Topology
 from ...state.errors import ConfigError
@@ -19,6 +19,7 @@ from ...state.near_names import did_you_mean
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName
+from ...state.tables.rows_in_force import in_force
 from ...state.tables.warehouse import Warehouse
 from ..what_waits import results_that_wait
 from .book_lines import own_increments

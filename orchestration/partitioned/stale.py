@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from ...jobs.history.committed_tables import in_force
 from ...jobs.replay.heartbeats import beating
 from ...state.errors import LedgerError
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName
+from ...state.tables.rows_in_force import in_force
 from ..partition_windows import NAMED_MAX, Reached, Window, last_increment, reached, windows_of
 from ..pipeline import Pipeline
 from ..reported_increments import WAREHOUSE, newest_by_partition

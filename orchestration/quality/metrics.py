@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow.compute as pc
 
 from ...expectations.quality_tables import METRICS_SCHEMA, Row, read_quality
-from ...jobs.history.committed_tables import in_force
 from ...jobs.replay.increment_report import IncrementReport, report_of
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import TaskId
+from ...state.tables.rows_in_force import in_force
 from ...state.tables.warehouse import Warehouse
 
 SUPPRESSION = {

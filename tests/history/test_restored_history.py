@@ -3,9 +3,9 @@
 import pytest
 
 from kstreams_replay.jobs.branches.restatement import restore
-from kstreams_replay.jobs.history.committed_tables import in_force
 from kstreams_replay.jobs.history.history import History
 from kstreams_replay.state.tables.ledger_rows import cut_of
+from kstreams_replay.state.tables.rows_in_force import in_force
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.restated import clicks, landed, run
 

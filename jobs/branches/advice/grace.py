@@ -15,11 +15,11 @@ from ....state.errors import ConfigError, LedgerError, ReplayError
 from ....state.records.drop_reasons import DropReason
 from ....state.tables.ledger import Ledger, LedgerRow
 from ....state.tables.ledger_rows import DoneRow
+from ....state.tables.rows_in_force import in_force
 from ....state.tables.warehouse import Warehouse
 from ....state.times import duration_text
 from ...code_changes.upstream_lineage import nodes_upstream
 from ...graph.graph import Graph, Node
-from ...history.committed_tables import in_force
 from ...landing.files.file_order import Disorder
 from ...landing.landed_disorder import landed_disorder
 from ...replay.rerun import recorded_order

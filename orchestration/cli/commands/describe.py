@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from ....jobs.history.committed_tables import done_row, in_force
+from ....jobs.history.committed_tables import done_row
 from ....jobs.replay.increment_report import report_of
 from ....state.error_page import error_sections
 from ....state.errors import ConfigError
 from ....state.tables.ledger import Ledger, LedgerRow
 from ....state.tables.ledger_rows import DoneRow
+from ....state.tables.rows_in_force import in_force
 from ....state.tables.warehouse import Warehouse
 from ...settings.topology_loading import load_topology
 from ...text_tables import print_json, print_table

@@ -2,8 +2,9 @@
 
 import sys
 
-from ....jobs.history.committed_tables import done_row, in_force
+from ....jobs.history.committed_tables import done_row
 from ....state.tables.ledger import Ledger
+from ....state.tables.rows_in_force import in_force
 from ....state.tables.warehouse import Warehouse
 from ....state.wall_clock import now_ms
 from ...settings.topology_loading import load_topology
