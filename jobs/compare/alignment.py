@@ -17,8 +17,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 
 import numpy as np
+import polars as pl
 
 from .sides import Side, combined
 
@@ -181,29 +183,38 @@ def _outside_rising(numbers: Sequence[int]) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class NewestRows:
-    """Of keys and windows that are on one side at least: the row of each side, -1 where it is not, and the verdict."""
+    """Of keys and windows that may differ: the row of each side, -1 where it is not, and the verdict. ``same``: of all
+    keys and windows, those that are there and equal.
+    """
 
     ours: np.ndarray
     theirs: np.ndarray
     verdict: np.ndarray
+    same: int
 
 
-def compare_newest(ours: Side, theirs: Side, *, ignores_time: bool = False) -> NewestRows:
+def compare_newest(ours: Side, theirs: Side) -> NewestRows:
     """The newest row of every key and window. Where a key is in several partitions, that of the latest time counts."""
-    mine, other = newest(ours), newest(theirs)
+    # A key or window that is in the equal heads alone has the same rows on both sides.
+    head = _equal_head(ours, theirs, ("partition", "target", "identity", "value", "time"))
+    behind = pl.Series(np.concatenate([ours.identity[head:], theirs.identity[head:]])).unique()
+    mine, other = newest(ours), newest(theirs) if len(behind) else np.zeros(0, np.int64)
+    may_differ, others_may = (_is_in(side.identity[rows], behind) for side, rows in ((ours, mine), (theirs, other)))
+    same = np.count_nonzero(~ours.is_tombstone[mine[~may_differ]])
+    mine, other = mine[may_differ], other[others_may]
     at = matched(ours.identity[mine], theirs.identity[other])
     rows, partners = mine[at[0]], other[at[1]]
     gone = ours.is_tombstone[rows], theirs.is_tombstone[partners]
     # The last assignment counts: another value says more than another time, and that the key is gone more than both.
     verdict = np.full(len(rows), RowVerdict.EQUAL, np.int8)
     verdict[ours.target[rows] != theirs.target[partners]] = RowVerdict.OTHER_PARTITION
-    if not ignores_time:
-        verdict[ours.time[rows] != theirs.time[partners]] = RowVerdict.OTHER_TIME
+    verdict[ours.time[rows] != theirs.time[partners]] = RowVerdict.OTHER_TIME
     verdict[ours.value[rows] != theirs.value[partners]] = RowVerdict.OTHER_VALUE
     verdict[~gone[0] & gone[1]] = RowVerdict.MISSING
     verdict[gone[0] & ~gone[1]] = RowVerdict.EXTRA
+    same += np.count_nonzero((verdict == RowVerdict.EQUAL) & ~gone[0])
     verdict[gone[0] & gone[1]] = RowVerdict.EQUAL
-    single = np.setdiff1d(mine, rows), np.setdiff1d(other, partners)
+    single = _others(mine, at[0]), _others(other, at[1])
     only_ours, only_theirs = single[0][~ours.is_tombstone[single[0]]], single[1][~theirs.is_tombstone[single[1]]]
     return NewestRows(
         np.concatenate([rows, only_ours, np.full(len(only_theirs), -1)]),
@@ -212,22 +223,33 @@ def compare_newest(ours: Side, theirs: Side, *, ignores_time: bool = False) -> N
             verdict, np.full(len(only_ours), RowVerdict.MISSING, np.int8),
             np.full(len(only_theirs), RowVerdict.EXTRA, np.int8),
         ]),
+        int(same),
     )  # fmt: skip
 
 
+def _is_in(numbers: np.ndarray, among: pl.Series) -> np.ndarray:
+    return pl.Series(numbers).is_in(among.implode()).to_numpy() if len(among) else np.zeros(len(numbers), np.bool_)
+
+
+def _others(rows: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """``rows`` but for those at the indices ``at``."""
+    is_other = np.ones(len(rows), np.bool_)
+    is_other[at] = False
+    return rows[is_other]
+
+
 def newest(side: Side) -> np.ndarray:
-    """The newest row of every key and window, in the order of their digests."""
-    order: np.ndarray = np.argsort(side.identity, kind="stable")  # within one, by partition and offset
-    if not len(order):
-        return order
-    identity, partition = side.identity[order], side.partition[order]
-    is_last = np.concatenate([identity[1:] != identity[:-1], [True]])
-    ends = np.concatenate([is_last[:-1] | (partition[1:] != partition[:-1]), [True]])
-    last: np.ndarray = order[ends]  # of each partition that it is in
-    if len(last) == np.count_nonzero(is_last):
-        return last
-    by_time = np.lexsort((side.partition[last], side.time[last], side.identity[last]))
-    last = last[by_time]
+    """The newest row of every key and window."""
+    begins = np.append(np.flatnonzero(np.diff(side.partition, prepend=-1)), len(side))
+    # One partition after the other, since a small table of digests stays in the processor's cache.
+    is_last = [
+        pl.Series(side.identity[begin:end]).is_last_distinct().to_numpy() for begin, end in pairwise(begins.tolist())
+    ]
+    last = np.flatnonzero(np.concatenate(is_last)) if is_last else np.zeros(0, np.int64)
     identity = side.identity[last]
-    newest_of_all: np.ndarray = last[np.concatenate([identity[1:] != identity[:-1], [True]])]
+    if len(is_last) <= 1 or pl.Series(identity).n_unique() == len(last):
+        return last
+    by_time = np.lexsort((side.partition[last], side.time[last], identity))
+    last, identity = last[by_time], identity[by_time]
+    newest_of_all: np.ndarray = last[np.append(identity[1:] != identity[:-1], True)]
     return newest_of_all

@@ -226,12 +226,7 @@ def _newest(case: Case) -> tuple[pl.DataFrame, int]:
         given = np.zeros(len(differs), np.int8)
         given[known] = causes[rows[known]]
         cause = np.where(given != Cause.NOT_EXPLAINED, given, cause)
-    is_there = np.zeros(len(newest.verdict), np.bool_)
-    for side, rows in ((case.ours, newest.ours), (case.theirs, newest.theirs)):
-        known = rows >= 0
-        is_there[known] |= ~side.is_tombstone[rows[known]]
-    same = np.count_nonzero(is_there & (newest.verdict == RowVerdict.EQUAL))
-    return _frame(case, ours, theirs, newest.verdict[differs], cause), int(same)
+    return _frame(case, ours, theirs, newest.verdict[differs], cause), newest.same
 
 
 def _frame(case: Case, ours: np.ndarray, theirs: np.ndarray, verdict: np.ndarray, cause: np.ndarray) -> pl.DataFrame:
