@@ -1,9 +1,10 @@
-"""An object's declared fields alone, copied in the pass that looks for its end, so that the parser sees nothing else.
+"""Where an object's declared fields are, so that nobody reads the others.
 
 Rule: a field is left out only if it is certain that a parser would take it and that its name is not declared. So the
 whole text must be JSON by RFC 8259, and names must be written without escapes. Any other text is ``LEFT``: it is copied
 as it is, and the parser says what is wrong with it. Such are NaN, a half surrogate pair, a name with a backslash, more
-than LEVELS levels, and faults. A number that is left out may be of any size, since nobody reads it.
+than LEVELS levels, declared fields that are there twice too often, and faults. A number that is left out may be of any
+size, since nobody reads it.
 """
 
 from typing import NamedTuple
@@ -45,18 +46,19 @@ class DeclaredNames(NamedTuple):
 
 
 def declared_names(names: list[str]) -> DeclaredNames:
-    """``names`` for ``copy_declared``."""
+    """``names`` for ``find_declared``."""
     texts = [name.encode() for name in names]
     offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
     return DeclaredNames(np.array(list(b"".join(texts)), np.uint8), offsets, _BITS, _HEX)
 
 
 @inner_kernel
-def copy_declared(data, begin, end, names, text, at):  # type: ignore[no-untyped-def]
-    """Copy the declared fields of the object ``[begin, end)`` to ``text[at:]``; where they end there, or LEFT."""
+def find_declared(data, begin, end, names, fields):  # type: ignore[no-untyped-def]
+    """How many declared fields the object ``[begin, end)`` has, or LEFT. ``fields`` (any number, 4): of each, in their
+    order, where its name begins (with the quote), where its value begins and ends, and the number of its name.
+    """
     bits = names.bits
-    i, out, level, objects, named, is_declared = begin, at, 0, 0, 0, False
-    last_name = -1
+    i, level, objects, count, last_name, is_declared = begin, 0, 0, 0, -1, False
     while True:
         # A value begins at i.
         is_open = False
@@ -69,9 +71,6 @@ def copy_declared(data, begin, end, names, text, at):  # type: ignore[no-untyped
             level += 1
             objects = (objects << 1) | (byte == _OPEN_BRACE)
             i = _after_blanks(data, i + 1, end, bits)
-            if level == 1:
-                text[out] = byte
-                out += 1
             is_open = i < end and not bits[data[i]] & _CLOSES
         else:
             i = _end_of_word(data, i, end)
@@ -80,9 +79,8 @@ def copy_declared(data, begin, end, names, text, at):  # type: ignore[no-untyped
         # A value has ended before i, or an object or array has begun and is not empty.
         while not is_open:
             if level == 1 and is_declared:
-                for copied in range(named, i):
-                    text[out] = max(data[copied], _SPACE)  # a blank
-                    out += 1
+                fields[count, 2] = i
+                count += 1
                 is_declared = False
             i = _after_blanks(data, i, end, bits)
             if i >= end:
@@ -97,8 +95,7 @@ def copy_declared(data, begin, end, names, text, at):  # type: ignore[no-untyped
             level -= 1
             objects >>= 1
             if level == 0:
-                text[out] = byte
-                return out + 1 if i == end else LEFT
+                return count if i == end else LEFT
         # A name begins at i, or a value of an array.
         if objects & 1:
             if i >= end or data[i] != _QUOTE:
@@ -112,14 +109,32 @@ def copy_declared(data, begin, end, names, text, at):  # type: ignore[no-untyped
             if level == 1:
                 last_name = _number_of(data, begin_of_name, i, names, last_name)
                 is_declared = last_name >= 0
-                named = begin_of_name - 1
-                if is_declared and out > at + 1:
-                    text[out] = _COMMA
-                    out += 1
+                if is_declared:
+                    if count == fields.shape[0]:
+                        return LEFT
+                    fields[count, 0], fields[count, 3] = begin_of_name - 1, last_name
             i = _after_blanks(data, i + 1, end, bits)
             if i >= end or data[i] != _COLON:
                 return LEFT
             i = _after_blanks(data, i + 1, end, bits)
+            if level == 1 and is_declared:
+                fields[count, 1] = i
+
+
+@inner_kernel
+def copy_fields(data, fields, count, text, at):  # type: ignore[no-untyped-def]
+    """Copy the declared fields that ``find_declared`` found to ``text[at:]``, as an object; where it ends there."""
+    text[at] = _OPEN_BRACE
+    at += 1
+    for number in range(count):
+        if number > 0:
+            text[at] = _COMMA
+            at += 1
+        for copied in range(fields[number, 0], fields[number, 2]):
+            text[at] = max(data[copied], _SPACE)  # a blank
+            at += 1
+    text[at] = _CLOSE_BRACE
+    return at + 1
 
 
 @inner_kernel

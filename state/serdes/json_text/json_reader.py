@@ -1,4 +1,4 @@
-"""JSON objects into columns, by Arrow's own parser, with every refused row found and reported.
+"""JSON objects into columns: plain values in our own pass, others by Arrow's parser; every refused row is reported.
 
 Rule, for a record's value (a JSON text, RFC 8259, in UTF-8):
 
@@ -29,6 +29,7 @@ from ..codec import Decoded
 from ..text import invalid_utf8
 from . import json_scan
 from .json_schema import type_text
+from .plain_fields import arrays_of
 from .spelled_types import has_decimal, has_map, read_spelled, spelled_as
 from .value_reader import read_values
 
@@ -117,15 +118,27 @@ def _read_objects(
     skip = skip | ~valid
     skip[list(reasons)] = True
     view = binary_view(binary)
-    text, starts, faults = json_scan.object_lines(view.data, view.offsets, skip, arrow_type.names)
-    reasons |= {int(row): json_scan.REASONS[int(faults[row])] for row in np.flatnonzero(faults)}
-    lines = _Lines(text, starts, pa.schema(list(arrow_type)), pa.schema(list(declared)))
+    scan = json_scan.scan_objects(view.data, view.offsets, skip, arrow_type)
+    reasons |= {int(row): json_scan.REASONS[int(scan.faults[row])] for row in np.flatnonzero(scan.faults)}
+    lines = _Lines(scan.text, scan.starts, pa.schema(list(arrow_type)), pa.schema(list(declared)))
     columns = lines.read()
-    reasons |= lines.reasons
+    reasons |= {int(scan.rows[line]): why for line, why in lines.reasons.items()}
+    if len(scan.rows) < len(binary):
+        columns = _with_lines(arrays_of(scan.plain, arrow_type, view.data), scan.rows, columns)
     bad = np.zeros(len(binary), np.bool_)
     bad[list(reasons)] = True
     values = pa.StructArray.from_arrays(columns, fields=list(arrow_type), mask=pa.array(bad | ~valid))
     return Decoded(values, bad, dict(sorted(reasons.items())))
+
+
+def _with_lines(plain: list[pa.Array], rows: np.ndarray, lines: list[pa.Array]) -> list[pa.Array]:
+    """Columns in which ``rows`` have the values of ``lines``, and all others those of ``plain``."""
+    if not len(rows):
+        return plain
+    indices = np.arange(len(plain[0]))
+    indices[rows] = len(indices) + np.arange(len(rows))
+    taken = pa.array(indices)
+    return [pa.concat_arrays([own, line]).take(taken) for own, line in zip(plain, lines, strict=True)]
 
 
 class _Lines:

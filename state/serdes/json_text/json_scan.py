@@ -1,4 +1,5 @@
-"""One JSON object a row, laid out as one object a line, in one pass over the bytes.
+"""One JSON object a row: plain values straight into columns, any other row laid out as a line, in one pass over the
+bytes.
 
 Owns the answer to "is row i the i-th object that the parser will see?". Rule: a line goes to the parser only if its
 brackets open at its first byte and close at its last and nowhere between, counting brackets outside of strings only.
@@ -8,10 +9,14 @@ escapes the next byte.) So the object that it begins with a line ends with that 
 what it read is used. Top-level values other than objects, which make pyarrow's parser crash, never reach it.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+import pyarrow as pa
 
 from ...compilation.kernel_compilation import inner_kernel, kernel
-from .declared_fields import LEFT, DeclaredNames, copy_declared, declared_names
+from .declared_fields import LEFT, DeclaredNames, copy_fields, declared_names, find_declared
+from .plain_fields import PlainColumns, plain_columns, read_plain
 
 FINE, EMPTY, NO_OBJECT, CUT, MORE, CONTROL = 0, 1, 2, 3, 4, 5
 REASONS = {
@@ -25,7 +30,11 @@ REASONS = {
 _QUOTE, _BACKSLASH, _SPACE, _NEWLINE = 0x22, 0x5C, 0x20, 0x0A
 _OPEN_BRACE, _CLOSE_BRACE = 0x7B, 0x7D
 _LOOKED_AT = 64
-"""Of so many rows one is tried where fields were not worth leaving out."""
+"""Of so many rows one is looked into where it was not worth it."""
+_WORTH, _MISS = 16, 2
+"""Looking into a row is worth it while this score is above 0; each row for which it was not takes so much off."""
+_TWICE = 4
+"""So many more fields than are declared may be declared ones, before a row is left as it is."""
 _KIND = np.zeros(256, np.uint8)
 """0: nothing to note; 1: quote; 2: opens; 3: closes; 4: end of line."""
 _KIND[_QUOTE] = 1
@@ -34,20 +43,32 @@ _KIND[[_CLOSE_BRACE, ord("]")]] = 3
 _KIND[[_NEWLINE, ord("\r")]] = 4
 
 
-def object_lines(
-    data: np.ndarray, offsets: np.ndarray, skip: np.ndarray, names: list[str]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(text, line starts, faults) of the rows ``data[offsets[i]:offsets[i + 1]]``; rows in ``skip`` become ``{}``. What
-    is certain to be a field of none of the ``names`` is left out.
+class Scan(NamedTuple):
+    """``text`` uint8: a line for each of the ``rows`` (int64, rising) that the parser is to read, each ended by one
+    newline, no other newline in it. ``starts`` int64, lines + 1. ``faults`` uint8: by row FINE or a key of REASONS.
+    ``plain``: the rows that have no line; null where they are skipped or have a fault. Its kinds are empty where every
+    row has a line, which is ``{}`` then.
+    """
 
-    ``text`` uint8: one line a row, each ended by one newline, no other newline in it. ``line starts`` int64, n + 1.
-    ``faults`` uint8: FINE or a key of REASONS.
+    text: np.ndarray
+    starts: np.ndarray
+    rows: np.ndarray
+    faults: np.ndarray
+    plain: PlainColumns
+
+
+def scan_objects(data: np.ndarray, offsets: np.ndarray, skip: np.ndarray, fields: pa.StructType) -> Scan:
+    """Scan the rows ``data[offsets[i]:offsets[i + 1]]`` but for those in ``skip``. What is certain to be none of the
+    declared ``fields`` is left out.
     """
     rows = len(skip)
     text = np.empty(int(offsets[-1] - offsets[0]) + 3 * rows, np.uint8)
-    starts, faults = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    _lay_out(data, offsets, skip, _KIND, tuple(declared_names(names)), text, starts, faults)
-    return text[: starts[-1]], starts, faults
+    starts, numbers, faults = np.empty(rows + 1, np.int64), np.empty(rows, np.int64), np.zeros(rows, np.uint8)
+    places = np.empty((len(fields) + _TWICE, 4), np.int64)
+    plain = plain_columns(fields, rows)
+    names = declared_names(fields.names)
+    lines = _scan(data, offsets, skip, _KIND, tuple(names), tuple(plain), places, text, starts, numbers, faults)
+    return Scan(text[: starts[lines]], starts[: lines + 1], numbers[:lines], faults, plain)
 
 
 def blank(text: np.ndarray, start: int, end: int) -> None:
@@ -57,16 +78,18 @@ def blank(text: np.ndarray, start: int, end: int) -> None:
 
 
 @kernel
-def _lay_out(data, offsets, skip, kind, names, text, starts, faults):  # type: ignore[no-untyped-def]
-    names = DeclaredNames(*names)
-    at, copied, is_worth_it = 0, 0, True
+def _scan(data, offsets, skip, kind, names, plain, places, text, starts, numbers, faults):  # type: ignore[no-untyped-def]
+    """The number of lines."""
+    names, plain = DeclaredNames(*names), PlainColumns(*plain)
+    may_be_plain = plain.kinds.shape[0] > 0
+    at, lines, score = 0, 0, _WORTH
     for row in range(skip.shape[0]):
-        starts[row] = at
         begin, end = offsets[row], offsets[row + 1]
         while begin < end and _is_blank(data[begin]):
             begin += 1
         while begin < end and _is_blank(data[end - 1]):
             end -= 1
+        copied = LEFT
         if skip[row]:
             fault = -1
         elif begin == end:
@@ -74,23 +97,34 @@ def _lay_out(data, offsets, skip, kind, names, text, starts, faults):  # type: i
         elif data[begin] != _OPEN_BRACE:
             fault = NO_OBJECT
         else:
-            fault, copied = FINE, LEFT
-            # Leaving nothing out costs more than copying all of it, and neighbours are alike.
-            if is_worth_it or row % _LOOKED_AT == 0:
-                copied = copy_declared(data, begin, end, names, text, at)
+            fault = FINE
+            # Looking into a row in vain costs more than copying all of it, and neighbours are alike.
+            if score > 0 or row % _LOOKED_AT == 0:
+                count = find_declared(data, begin, end, names, places)
+                if count != LEFT and may_be_plain and read_plain(data, places, count, plain, row):
+                    score = min(score + 1, _WORTH)
+                    continue
+                if count != LEFT:
+                    copied = copy_fields(data, places, count, text, at)
                 is_worth_it = copied != LEFT and (copied - at) * 4 < (end - begin) * 3
+                score = min(score + 1, _WORTH) if is_worth_it else max(score - _MISS, 0)
             if copied == LEFT:
                 fault = _copy_object(data, begin, end, kind, text, at)
                 copied = at + end - begin
+        faults[row] = max(fault, 0)
+        if fault != FINE and may_be_plain:
+            continue
+        starts[lines], numbers[lines] = at, row
+        lines += 1
         if fault == FINE:
             at = copied
         else:
-            faults[row] = max(fault, 0)
             text[at], text[at + 1] = _OPEN_BRACE, _CLOSE_BRACE
             at += 2
         text[at] = _NEWLINE
         at += 1
-    starts[skip.shape[0]] = at
+    starts[lines] = at
+    return lines
 
 
 @inner_kernel

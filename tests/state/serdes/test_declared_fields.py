@@ -4,11 +4,12 @@ import json
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstreams_replay.state.serdes.json_text.json_scan import MORE, object_lines
+from kstreams_replay.state.serdes.json_text.json_scan import MORE, scan_objects
 from tests.state.serdes.clicks import unhurried
 
 NAMES = ["ms", "ü", "user"]
@@ -18,9 +19,11 @@ def lines(*texts: bytes) -> list[tuple[bytes, int]]:
     """The line that the parser sees of each text, and the fault that kept it from that (0: none)."""
     ends = np.cumsum([0, *map(len, texts)])
     data = np.array(list(b"".join(texts)), np.uint8)
-    text, starts, faults = object_lines(data, ends, np.zeros(len(texts), np.bool_), NAMES)
-    cut = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-    return [(text[begin : end - 1].tobytes(), int(fault)) for (begin, end), fault in zip(cut, faults, strict=True)]
+    # Of lists no value is plain, so all rows have a line.
+    fields = pa.struct([(name, pa.list_(pa.int64())) for name in NAMES])
+    scan = scan_objects(data, ends, np.zeros(len(texts), np.bool_), fields)
+    cut = zip(scan.starts[:-1].tolist(), scan.starts[1:].tolist(), scan.faults.tolist(), strict=True)
+    return [(scan.text[begin : end - 1].tobytes(), fault) for begin, end, fault in cut]
 
 
 @pytest.mark.parametrize(
