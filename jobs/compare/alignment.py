@@ -71,7 +71,8 @@ def align(ours: Side, theirs: Side, *, ignores_time: bool = False, ignores_order
     time = () if ignores_time else ("time",)
     # Where little differs, this spares most of the sorting. Pairs are the same without it: a head that is equal has as
     # many of each row on both sides, and the k-th goes with the k-th.
-    alignment = _with_head(ours, theirs, _equal_head(ours, theirs, ("target", "identity", "value", *time)))
+    head = _equal_head(ours, theirs, ("target", "identity", "value", *time))
+    alignment = _with_head(ours, theirs, head)
     steps: list[tuple[tuple[str, ...], RowVerdict]] = [
         (("target", "identity", "value", *time), RowVerdict.EQUAL),
         (("target", "identity", "time"), RowVerdict.OTHER_VALUE),
@@ -89,7 +90,7 @@ def align(ours: Side, theirs: Side, *, ignores_time: bool = False, ignores_order
         pairs = matched(mine, other)
         alignment.with_verdict((rows[0][pairs[0]], rows[1][pairs[1]]), verdict)
     if not ignores_order:
-        moved = _moved(alignment, ours, theirs)
+        moved = _moved(alignment, ours, theirs, head)
         alignment.ours[alignment.theirs_mate[moved]] = alignment.theirs[moved] = RowVerdict.OTHER_ORDER
     return alignment
 
@@ -129,9 +130,11 @@ def matched(ours: np.ndarray, theirs: np.ndarray) -> Pairs:
 # --- order ---------------------------------------------------------------------------------------------------
 
 
-def _moved(alignment: Alignment, ours: Side, theirs: Side) -> np.ndarray:
-    """Rows of production that are out of order: of each partition and task the fewest that have to be moved."""
-    pairs = np.flatnonzero(alignment.theirs == RowVerdict.EQUAL)
+def _moved(alignment: Alignment, ours: Side, theirs: Side, head: int) -> np.ndarray:
+    """Rows of production that are out of order: of each partition and task the fewest that have to be moved. Both heads
+    are before all that is behind them.
+    """
+    pairs = head + np.flatnonzero(alignment.theirs[head:] == RowVerdict.EQUAL)
     mates = alignment.theirs_mate[pairs]
     if np.all(mates[1:] > mates[:-1]):
         return pairs[:0]

@@ -6,6 +6,7 @@ A missing row has it on our side, every other difference on the side of producti
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 
@@ -60,14 +61,25 @@ class Case:
     has_cache: bool = True
     ours_cause: np.ndarray = field(init=False)
     theirs_cause: np.ndarray = field(init=False)
-    ours_evidence: np.ndarray = field(init=False)
-    theirs_evidence: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         self.ours_cause = np.zeros(len(self.ours), np.int8)
         self.theirs_cause = np.zeros(len(self.theirs), np.int8)
-        self.ours_evidence = np.full(len(self.ours), -1)
-        self.theirs_evidence = np.full(len(self.theirs), -1)
+
+    @cached_property
+    def ours_evidence(self) -> np.ndarray:
+        """See above."""
+        return np.full(len(self.ours), -1)
+
+    @cached_property
+    def theirs_evidence(self) -> np.ndarray:
+        """See above."""
+        return np.full(len(self.theirs), -1)
+
+    @property
+    def is_equal(self) -> bool:
+        """No row differs."""
+        return not (self.alignment.ours.any() or self.alignment.theirs.any())  # EQUAL is 0
 
     def unexplained(self, *verdicts: RowVerdict) -> np.ndarray:
         """Rows with one of the verdicts that have no cause yet: with MISSING alone of ours, else of production."""

@@ -183,6 +183,8 @@ def _explain(case: Case) -> tuple[LetIn, str | None]:
     """Give every difference its cause, in the order in which evidence is stronger. Returns what restarts let in, and
     the partitioner of production.
     """
+    if case.is_equal:
+        return LetIn.nothing(case), None
     case.give(np.flatnonzero(case.theirs.is_unreadable), Cause.UNREADABLE)
     twins = find_twins(case)
     repeated = find_repeated(case, twins)

@@ -44,7 +44,7 @@ class LateRecords:
     def of(cls, case: Case) -> "LateRecords":
         """All that operators above the output refused."""
         names = [node.name for node in case.output.above]
-        schema = pa.schema([DROPPED_SCHEMA.field(name) for name in _COLUMNS])
+        schema = cls.schema()
         parts, path = [schema.empty_table()], case.warehouse.pipeline(case.pipeline).dropped
         files = table_files(case.warehouse, case.pipeline, case.done, DROPPED)
         for file in files if names else ():
@@ -52,6 +52,11 @@ class LateRecords:
             is_late = pc.is_in(rows["reason"], value_set=pa.array([str(reason) for reason in REASONS]))
             parts.append(rows.filter(pc.and_(is_late, pc.is_in(rows["node"], value_set=pa.array(names)))))
         return cls(case, pa.concat_tables(parts))
+
+    @staticmethod
+    def schema() -> pa.Schema:
+        """Of ``rows``."""
+        return pa.schema([DROPPED_SCHEMA.field(name) for name in _COLUMNS])
 
     def __len__(self) -> int:
         return len(self.rows)

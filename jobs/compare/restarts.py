@@ -72,6 +72,12 @@ class LetIn:
     restart: np.ndarray
     candidates: np.ndarray
 
+    @classmethod
+    def nothing(cls, case: Case) -> "LetIn":
+        """Of a case without differences."""
+        none = np.zeros(0, np.int64)
+        return cls(LateRecords(case, LateRecords.schema().empty_table()), (), none, none)
+
 
 def explain_restarts(
     case: Case, late: LateRecords, settled: ExplainedRows, twins: np.ndarray, repeated: np.ndarray
@@ -93,7 +99,8 @@ def explain_restarts(
     rows, refusals = np.concatenate([rows, known]), np.concatenate([refusals, settled.let_in[known]])
     chosen, at = np.unique(refusals, return_inverse=True)
     late = late.where(np.isin(np.arange(len(late)), chosen))
-    case.theirs_evidence[rows] = at
+    if len(rows):
+        case.theirs_evidence[rows] = at
     return LetIn(late, *_fewest(late), candidates)
 
 

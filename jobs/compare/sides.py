@@ -1,15 +1,17 @@
 """Both sides of a comparison as numbers: of every row its place, its time, and digests of its key and its value.
 
-Owns reading them. Rule: files are read one by one, and a key or a value is a digest of 64 bits from then on, so
+Owns reading them. Rule: files are read piece by piece, and a key or a value is a digest of 64 bits from then on, so
 that 10 million rows a side take less than a gigabyte. Nothing is a Python object a row. Values are compared as the
 sink's serde reads them, so bytes that mean the same are equal: fields of JSON in another order, 0.0 and -0.0, and maps
 whatever the order of their entries. Digests that are equal by chance would show differences of one key to another
 (for 10 million keys with a chance of 1 in 100,000), and never hide one of both value and time.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
+from mmap import mmap
 
 import numpy as np
 import polars as pl
@@ -21,7 +23,7 @@ from ...state.errors import ConfigError
 from ...state.serdes import Decoded
 from ...state.serdes.confluent_head import VALUE_HEADER, with_header_ids
 from ...state.tables.branch_files import landed_files, refuse_older_landing_ledger, table_files
-from ...state.tables.data_files import DataFile, read_rows
+from ...state.tables.data_files import DataFile, read_pieces
 from ...state.tables.ledger import LandingLedger
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.warehouse import LANDED_SCHEMA, WINDOW, Warehouse
@@ -37,6 +39,10 @@ PLACE = (("partition", pa.int32()), ("offset", pa.int64()), ("cause_offset", pa.
 """Columns of our rows that say where each is, and which record caused it."""
 
 _SEED = np.uint64(0x9E3779B97F4A7C15)
+_PIECE = 1 << 18
+"""Rows that are read at a time: what is between takes no new memory for each of them."""
+_THREADS = 2
+"""Files that are read at a time."""
 _BLOCK = 1 << 14
 """Rows that are mixed at a time: what is between stays in the processor's cache."""
 
@@ -135,16 +141,15 @@ def read_output(
     path = warehouse.pipeline(pipeline).table(output.table)
     files = table_files(warehouse, pipeline, done, output.table)
 
-    def parts() -> Iterator[Side]:
-        for file in files:
-            rows = within(read_rows(path, [file], schema), "record_time_ms", span)
-            yield side_of(output, rows, partitions, ignored)
+    def parts(file: DataFile) -> Iterator[Side]:
+        for rows in read_pieces(path, file, schema, _PIECE):
+            yield side_of(output, within(rows, "record_time_ms", span), partitions, ignored)
 
     fixed = _without(output)
     fixed["is_unreadable"] = 0
     if not output.moves_keys:
         fixed["target"] = "partition"
-    return _in_order(parts(), sum(file.records for file in files), fixed)
+    return _in_order(files, parts, fixed)
 
 
 def read_landed(output: ComparedOutput, landed: ProductionTopic, *, span: Span, ignored: Collection[str]) -> Side:
@@ -154,9 +159,9 @@ def read_landed(output: ComparedOutput, landed: ProductionTopic, *, span: Span, 
         names.append("headers")
     schema = pa.schema([LANDED_SCHEMA.field(name) for name in names])
 
-    def parts() -> Iterator[Side]:
-        for file in landed.files:
-            rows = within(read_rows(landed.path, [file], schema), "timestamp", span)
+    def parts(file: DataFile) -> Iterator[Side]:
+        for piece in read_pieces(landed.path, file, schema, _PIECE):
+            rows = within(piece, "timestamp", span)
             keys = output.key_serde.decode(_whole(rows, "key"))
             raw = _whole(rows, "value")
             if "headers" in names:
@@ -172,7 +177,7 @@ def read_landed(output: ComparedOutput, landed: ProductionTopic, *, span: Span, 
 
     fixed = _without(output)
     fixed |= {"cause": -1, "target": "partition"}
-    return _in_order(parts(), sum(file.records for file in landed.files), fixed)
+    return _in_order(landed.files, parts, fixed)
 
 
 def _without(output: ComparedOutput) -> dict[str, int | str]:
@@ -248,33 +253,51 @@ def _without_window(keys: Decoded, output: ComparedOutput) -> tuple[pa.Array, li
     return key, [pc.fill_null(each, 0).to_numpy(zero_copy_only=False) for each in (start, end)]
 
 
-def _in_order(parts: Iterator[Side], rows: int, fixed: Mapping[str, int | str]) -> Side:
-    """All rows by partition and offset. ``rows``: at most so many; ``fixed``: columns with one number in all rows, or
-    that are the same as the column of that name. Files of one partition may follow one another already.
+def _in_order(
+    files: Sequence[DataFile], parts: Callable[[DataFile], Iterator[Side]], fixed: Mapping[str, int | str]
+) -> Side:
+    """All rows by partition and offset. ``parts``: of a file, in their order; ``fixed``: columns with one number in all
+    rows, or that are the same as the column of that name. Files of one partition may follow one another already.
 
     Columns are filled part by part, and what is fixed takes no memory: new pages cost more than what is written to
     them.
     """
-    columns = {name: np.empty(rows, kind) for name, kind in _KINDS.items() if name not in fixed}
-    at, last, falls = 0, (-1, -1), False
-    for part in parts:
-        for name, column in columns.items():
-            column[at : at + len(part)] = getattr(part, name)
-        if len(part):
-            falls |= not bool(np.all(part.offset[1:] > part.offset[:-1]))
-            falls |= (int(part.partition[0]), int(part.offset[0])) <= last
-            last = int(part.partition[-1]), int(part.offset[-1])
-        at += len(part)
-    columns = {name: column[:at] for name, column in columns.items()}
-    if falls:
-        order = np.lexsort((columns["offset"], columns["partition"]))
+    begins = np.cumsum([0, *(file.records for file in files)])
+    columns = {name: _empty(int(begins[-1]), kind) for name, kind in _KINDS.items() if name not in fixed}
+
+    def fill(number: int) -> int:
+        """The rows of a file, which may have more."""
+        at = begins[number]
+        for part in parts(files[number]):
+            for name, column in columns.items():
+                column[at : at + len(part)] = getattr(part, name)
+            at += len(part)
+        return int(at - begins[number])
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        counts = list(threads.map(fill, range(len(files))))
+    if sum(counts) < begins[-1]:
+        kept = np.concatenate([begin + np.arange(count) for begin, count in zip(begins, counts, strict=False)])
+        columns = {name: column[kept] for name, column in columns.items()}
+    partition, offset = columns["partition"], columns["offset"]
+    rises = (offset[1:] > offset[:-1]) & (partition[1:] == partition[:-1]) | (partition[1:] > partition[:-1])
+    if not rises.all():
+        order = np.lexsort((offset, partition))
         columns = {name: column[order] for name, column in columns.items()}
     for name, value in fixed.items():
         if isinstance(value, str):
             columns[name] = columns[value]
         else:
-            columns[name] = np.broadcast_to(np.array(value, _KINDS[name]), at)
+            columns[name] = np.broadcast_to(np.array(value, _KINDS[name]), len(partition))
     return Side(**columns)
+
+
+def _empty(rows: int, kind: type[np.generic]) -> np.ndarray:
+    """As ``np.empty``, in small pages. NumPy asks for huge ones, and to clear room for them took as long as the reading
+    on a machine whose memory was full of cached files.
+    """
+    size = rows * np.dtype(kind).itemsize
+    return np.frombuffer(mmap(-1, size), kind) if size else np.empty(0, kind)
 
 
 # --- digests -------------------------------------------------------------------------------------------------

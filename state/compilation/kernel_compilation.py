@@ -185,14 +185,17 @@ def _decorator(*, is_inner: bool, **options: Any) -> Callable[[Callable[..., Any
     return lambda function: Kernel(function, options, is_inner=is_inner)
 
 
-def _options(*, is_inner: bool, makes_arrays: bool) -> dict[str, Any]:
+def _options(*, is_inner: bool, makes_arrays: bool, frees_python: bool = False) -> dict[str, Any]:
     return {
         "no_cfunc_wrapper": True, "no_cpython_wrapper": is_inner, "_nrt": makes_arrays, "forceinline": is_inner,
+        "nogil": frees_python,
     }  # fmt: skip
 
 
 kernel = _decorator(is_inner=False, **_options(is_inner=False, makes_arrays=False))
 """Python calls it; so may kernels."""
+long_kernel = _decorator(is_inner=False, **_options(is_inner=False, makes_arrays=False, frees_python=True))
+"""As ``kernel``, for calls that last: other threads run Python meanwhile."""
 inner_kernel = _decorator(is_inner=True, **_options(is_inner=True, makes_arrays=False))
 """Kernels call it, Python does not."""
 array_kernel = _decorator(is_inner=False, **_options(is_inner=False, makes_arrays=True))

@@ -346,6 +346,17 @@ def read_rows(path: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Tab
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
+def read_pieces(path: str, file: DataFile, schema: pa.Schema, rows: int) -> Iterator[pa.Table]:
+    """As ``read_rows`` of one file, at most so many ``rows`` at a time."""
+    stored = without_partition(schema)
+    with open_file(path, file) as opened:
+        for batch in opened.rows().iter_batches(batch_size=rows, columns=stored.names):
+            part = pa.Table.from_batches([batch])
+            if "partition" in schema.names:
+                part = part.append_column("partition", pa.repeat(pa.scalar(file.partition, pa.int32()), part.num_rows))
+            yield conformed(part, schema)
+
+
 def without_partition(schema: pa.Schema) -> pa.Schema:
     """Columns that a file has: Delta keeps the partition in its path."""
     return pa.schema([column for column in schema if column.name != "partition"])

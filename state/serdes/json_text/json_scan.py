@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ...compilation.kernel_compilation import inner_kernel, kernel
+from ...compilation.kernel_compilation import inner_kernel, long_kernel
 from .declared_fields import LEFT, DeclaredNames, copy_fields, declared_names, find_declared
 from .plain_fields import PlainColumns, plain_columns, read_plain
 
@@ -77,7 +77,7 @@ def blank(text: np.ndarray, start: int, end: int) -> None:
     text[start], text[end - 2] = _OPEN_BRACE, _CLOSE_BRACE
 
 
-@kernel
+@long_kernel
 def _scan(data, offsets, skip, kind, names, plain, places, text, starts, numbers, faults):  # type: ignore[no-untyped-def]
     """The number of lines."""
     names, plain = DeclaredNames(*names), PlainColumns(*plain)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ...compilation.kernel_compilation import inner_kernel, kernel
+from ...compilation.kernel_compilation import inner_kernel, long_kernel
 
 WHOLE, DOUBLE, BOOLEAN, TEXT = 1, 2, 3, 4
 """Kinds of fields that may be plain."""
@@ -90,7 +90,7 @@ def _texts(data: np.ndarray, begins: np.ndarray, ends: np.ndarray, absent: np.nd
     return pa.StringArray.from_buffers(len(begins), pa.py_buffer(offsets), pa.py_buffer(text), validity)
 
 
-@kernel
+@long_kernel
 def _copy_texts(data, begins, offsets, text):  # type: ignore[no-untyped-def]
     for row in range(begins.shape[0]):
         shift = begins[row] - offsets[row]
