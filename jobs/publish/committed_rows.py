@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 
 from ...state.errors import ConfigError
 from ...state.tables.branch_files import table_files, table_names, table_parts
-from ...state.tables.data_files import DataFile, conformed, open_table, read_rows, without_partition
+from ...state.tables.data_files import DataFile, open_table, read_pieces, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import OUTPUTS, TableName
-from ...state.tables.parquet_reader import open_file
 from ...state.tables.rows_in_force import begins_with_application
 from ...state.tables.warehouse import RETRACTED_IN, Warehouse
 from .published_output import PublishedOutput
@@ -96,7 +95,7 @@ class CommittedOutput:
         for file in self._files:
             if not file.may_hold("increment", increment, increment):
                 continue
-            for piece in self._read(file):
+            for piece in read_pieces(self._path, file, self.output.schema, _ROWS_PER_PIECE):
                 piece = piece.filter(pc.equal(piece["increment"], increment))
                 if len(piece):
                     last = _checked_order(file, piece, last)
@@ -120,14 +119,6 @@ class CommittedOutput:
     @property
     def _path(self) -> str:
         return self.warehouse.pipeline(self.pipeline).table(self.output.table)
-
-    def _read(self, file: DataFile) -> Iterator[pa.Table]:
-        stored = without_partition(self.output.schema)
-        with open_file(self._path, file) as opened:
-            for batch in opened.rows().iter_batches(batch_size=_ROWS_PER_PIECE, columns=stored.names):
-                part = conformed(pa.Table.from_batches([batch]), stored)
-                number = pa.array(np.full(len(part), file.partition, np.int32))
-                yield part.add_column(0, self.output.schema.field("partition"), number)
 
 
 def _checked_order(file: DataFile, piece: pa.Table, last: tuple[int, int]) -> tuple[int, int]:

@@ -335,14 +335,11 @@ def read_rows(path: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Tab
     ``schema`` may be a part of the table's columns; values are cast to its types. A column, or a field of a struct,
     that a file does not have is null: it was added to the table later.
     """
-    stored = [name for name in schema.names if name != "partition"]
+    stored = without_partition(schema).names
     parts = []
     for file in files:
         with open_file(path, file) as opened:
-            part = opened.rows().read(columns=stored)
-        if "partition" in schema.names:
-            part = part.append_column("partition", pa.repeat(pa.scalar(file.partition, pa.int32()), part.num_rows))
-        parts.append(conformed(part, schema))
+            parts.append(_with_partition(opened.rows().read(columns=stored), file, schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
@@ -351,10 +348,14 @@ def read_pieces(path: str, file: DataFile, schema: pa.Schema, rows: int) -> Iter
     stored = without_partition(schema)
     with open_file(path, file) as opened:
         for batch in opened.rows().iter_batches(batch_size=rows, columns=stored.names):
-            part = pa.Table.from_batches([batch])
-            if "partition" in schema.names:
-                part = part.append_column("partition", pa.repeat(pa.scalar(file.partition, pa.int32()), part.num_rows))
-            yield conformed(part, schema)
+            yield _with_partition(pa.Table.from_batches([batch]), file, schema)
+
+
+def _with_partition(rows: pa.Table, file: DataFile, schema: pa.Schema) -> pa.Table:
+    """``rows`` of the file as ``schema`` has them."""
+    if "partition" in schema.names:
+        rows = rows.append_column("partition", pa.repeat(pa.scalar(file.partition, pa.int32()), rows.num_rows))
+    return conformed(rows, schema)
 
 
 def without_partition(schema: pa.Schema) -> pa.Schema:
