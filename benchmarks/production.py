@@ -1,10 +1,10 @@
-"""`replay compare` beside the replay whose rows it compares, both in this process and on one thread of ours.
+"""`replay compare` beside the replay whose rows it compares, both in this process.
 
 ``python -m kstreams_replay.benchmarks.production [--records 10000000] [--runs 3] [--folder DIR]``
 
 The topology counts and sums clicks by windows, and every update of a window is a row; a fifth of the records are out of
 order and some of them late. Production's topic has the same rows, serialized as Kafka does; so nothing differs, and
-every row of both sides is read. The first run of each is shown apart.
+every row of both sides is read. The first number of each line is the cold run.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 Rule: a field is left out only if it is certain that a parser would take it and that its name is not declared. So the
 whole text must be JSON by RFC 8259, and names must be written without escapes. Any other text is ``LEFT``: it is copied
 as it is, and the parser says what is wrong with it. Such are NaN, a half surrogate pair, a name with a backslash, more
-than LEVELS levels, declared fields that are there twice too often, and faults. A number that is left out may be of any
+than LEVELS levels, many declared fields a second time, and faults. A number that is left out may be of any
 size, since nobody reads it.
 """
 

@@ -33,8 +33,8 @@ _LOOKED_AT = 64
 """Of so many rows one is looked into where it was not worth it."""
 _WORTH, _MISS = 16, 2
 """Looking into a row is worth it while this score is above 0; each row for which it was not takes so much off."""
-_TWICE = 4
-"""So many more fields than are declared may be declared ones, before a row is left as it is."""
+_AGAIN = 4
+"""So many declared fields may be there a second time; a row with more of them is left as it is."""
 _KIND = np.zeros(256, np.uint8)
 """0: nothing to note; 1: quote; 2: opens; 3: closes; 4: end of line."""
 _KIND[_QUOTE] = 1
@@ -64,7 +64,7 @@ def scan_objects(data: np.ndarray, offsets: np.ndarray, skip: np.ndarray, fields
     rows = len(skip)
     text = np.empty(int(offsets[-1] - offsets[0]) + 3 * rows, np.uint8)
     starts, numbers, faults = np.empty(rows + 1, np.int64), np.empty(rows, np.int64), np.zeros(rows, np.uint8)
-    places = np.empty((len(fields) + _TWICE, 4), np.int64)
+    places = np.empty((len(fields) + _AGAIN, 4), np.int64)
     plain = plain_columns(fields, rows)
     names = declared_names(fields.names)
     lines = _scan(data, offsets, skip, _KIND, tuple(names), tuple(plain), places, text, starts, numbers, faults)
