@@ -29,6 +29,8 @@ REASONS = (DropReason.EXPIRED_WINDOW, DropReason.LATE)
 
 _COLUMNS = ("partition", "node", "topic", "offset", "record_time_ms", "stream_time_ms", "limit_ms", "window_start_ms",
             "window_end_ms", "reason")  # fmt: skip
+SCHEMA = pa.schema([DROPPED_SCHEMA.field(name) for name in _COLUMNS])
+"""Of ``LateRecords.rows``."""
 
 _BLOCK = 4096
 
@@ -44,19 +46,13 @@ class LateRecords:
     def of(cls, case: Case) -> "LateRecords":
         """All that operators above the output refused."""
         names = [node.name for node in case.output.above]
-        schema = cls.schema()
-        parts, path = [schema.empty_table()], case.warehouse.pipeline(case.pipeline).dropped
+        parts, path = [SCHEMA.empty_table()], case.warehouse.pipeline(case.pipeline).dropped
         files = table_files(case.warehouse, case.pipeline, case.done, DROPPED)
         for file in files if names else ():
-            rows = read_rows(path, [file], schema)
+            rows = read_rows(path, [file], SCHEMA)
             is_late = pc.is_in(rows["reason"], value_set=pa.array([str(reason) for reason in REASONS]))
             parts.append(rows.filter(pc.and_(is_late, pc.is_in(rows["node"], value_set=pa.array(names)))))
         return cls(case, pa.concat_tables(parts))
-
-    @staticmethod
-    def schema() -> pa.Schema:
-        """Of ``rows``."""
-        return pa.schema([DROPPED_SCHEMA.field(name) for name in _COLUMNS])
 
     def __len__(self) -> int:
         return len(self.rows)

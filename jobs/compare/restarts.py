@@ -22,7 +22,7 @@ from ...state.times import UNBOUNDED
 from .alignment import RowVerdict
 from .case import Case, Cause
 from .crashes import ExplainedRows
-from .late_records import LateRecords
+from .late_records import SCHEMA, LateRecords
 
 LIKE_NONE = (RowVerdict.EXTRA, RowVerdict.OTHER_VALUE, RowVerdict.OTHER_TIME)
 """Rows of production that are like none of ours; a partner differs, and may be another row's that is missing."""
@@ -76,7 +76,7 @@ class LetIn:
     def nothing(cls, case: Case) -> "LetIn":
         """Of a case without differences."""
         none = np.zeros(0, np.int64)
-        return cls(LateRecords(case, LateRecords.schema().empty_table()), (), none, none)
+        return cls(LateRecords(case, SCHEMA.empty_table()), (), none, none)
 
 
 def explain_restarts(
