@@ -22,6 +22,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
+from ...state.distinct_numbers import are_among
 from .sides import Side, combined
 
 Pairs = tuple[np.ndarray, np.ndarray]
@@ -200,9 +201,9 @@ def compare_newest(ours: Side, theirs: Side) -> NewestRows:
     """The newest row of every key and window. Where a key is in several partitions, that of the latest time counts."""
     # A key or window that is in the equal heads alone has the same rows on both sides.
     head = _equal_head(ours, theirs, ("partition", "target", "identity", "value", "time"))
-    behind = pl.Series(np.concatenate([ours.identity[head:], theirs.identity[head:]])).unique()
+    behind = np.concatenate([ours.identity[head:], theirs.identity[head:]])
     mine, other = newest(ours), newest(theirs) if len(behind) else np.zeros(0, np.int64)
-    may_differ, others_may = (_is_in(side.identity[rows], behind) for side, rows in ((ours, mine), (theirs, other)))
+    may_differ, others_may = (are_among(side.identity[rows], behind) for side, rows in ((ours, mine), (theirs, other)))
     same = np.count_nonzero(~ours.is_tombstone[mine[~may_differ]])
     mine, other = mine[may_differ], other[others_may]
     at = matched(ours.identity[mine], theirs.identity[other])
@@ -228,10 +229,6 @@ def compare_newest(ours: Side, theirs: Side) -> NewestRows:
         ]),
         int(same),
     )  # fmt: skip
-
-
-def _is_in(numbers: np.ndarray, among: pl.Series) -> np.ndarray:
-    return pl.Series(numbers).is_in(among.implode()).to_numpy() if len(among) else np.zeros(len(numbers), np.bool_)
 
 
 def _others(rows: np.ndarray, at: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ its tombstone are both missing.
 
 import numpy as np
 
+from ...state.distinct_numbers import are_among
 from ...state.tables.names import TaskId
 from .alignment import RowVerdict
 from .case import Case, Cause
@@ -67,7 +68,7 @@ def _later_rows(case: Case) -> np.ndarray:
     if not len(rows):
         return later
     identity = combined(ours.target, ours.identity)
-    here = np.flatnonzero(np.isin(identity, identity[rows]))
+    here = np.flatnonzero(are_among(identity, identity[rows]))
     here = here[np.argsort(identity[here], kind="stable")]
     last = np.append(np.flatnonzero(identity[here][1:] != identity[here][:-1]), len(here) - 1)
     end = np.repeat(last, np.diff(np.concatenate([[-1], last])))
@@ -141,7 +142,7 @@ def _explain_merged_away(case: Case) -> None:
     if not len(rows):
         return
     identity = combined(ours.target, ours.identity)
-    here = np.flatnonzero(np.isin(identity, identity[rows]))
+    here = np.flatnonzero(are_among(identity, identity[rows]))
     here = here[np.argsort(identity[here], kind="stable")]
     ends = np.append(identity[here][1:] != identity[here][:-1], True)
     group = np.concatenate([[0], np.cumsum(ends)[:-1]])

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...state.distinct_numbers import are_among
 from ...state.records.murmur2 import murmur2_partitions
 from ...state.tables.data_files import read_rows
 from .alignment import RowVerdict
@@ -74,7 +75,7 @@ def _keys(case: Case, rows: np.ndarray) -> pa.BinaryArray:
         here = np.flatnonzero(partitions == file.partition)
         read = read_rows(case.landed.path, [file], schema) if len(here) else schema.empty_table()
         known = read["offset"].to_numpy()
-        here = here[np.isin(offsets[here], known)]
+        here = here[are_among(offsets[here], known)]
         if len(here):
             by_offset = np.argsort(known)
             at = by_offset[np.searchsorted(known, offsets[here], sorter=by_offset)]

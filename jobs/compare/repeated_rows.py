@@ -8,6 +8,7 @@ on the values of that key and window are others, and some are taken for later ro
 
 import numpy as np
 
+from ...state.distinct_numbers import are_among
 from .alignment import RowVerdict
 from .case import Case, Cause
 from .sides import combined
@@ -23,7 +24,7 @@ def find_twins(case: Case) -> np.ndarray:
     earlier = np.flatnonzero(
         np.isin(case.alignment.theirs, (RowVerdict.EQUAL, RowVerdict.OTHER_ORDER, RowVerdict.EXTRA))
     )
-    earlier = earlier[np.isin(exact[earlier], exact[rows])]
+    earlier = earlier[are_among(exact[earlier], exact[rows])]
     known, first = np.unique(exact[earlier], return_index=True)
     at = np.searchsorted(known, exact[rows])
     is_there = earlier[first[at]] < rows
@@ -44,7 +45,7 @@ def find_repeated(case: Case, twins: np.ndarray) -> np.ndarray:
     here, begins = _histories(case, rows)
     previous = np.concatenate([here[:1], here[:-1]])
     is_again = ~begins & (theirs.time[here] <= theirs.time[previous]) & (theirs.value[here] != theirs.value[previous])
-    is_again &= np.isin(here, rows) & (repeated[here] < 0)
+    is_again &= are_among(here, rows) & (repeated[here] < 0)
     repeated[here[is_again]] = previous[is_again]
     return repeated
 
@@ -72,7 +73,7 @@ def _explain_others(case: Case, counted: np.ndarray) -> None:
     here, begins = _histories(case, counted)
     group = np.cumsum(begins) - 1
     verdict, is_open = case.alignment.theirs[here], case.theirs_cause[here] == Cause.NOT_EXPLAINED
-    at = np.flatnonzero(np.isin(here, counted))
+    at = np.flatnonzero(are_among(here, counted))
     first = np.full(int(group[-1]) + 1, len(here))
     np.minimum.at(first, group[at], at)
     other = np.isin(verdict, (RowVerdict.OTHER_VALUE, RowVerdict.OTHER_TIME))
@@ -84,6 +85,6 @@ def _explain_others(case: Case, counted: np.ndarray) -> None:
 def _histories(case: Case, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """All rows of production of the keys and windows of ``rows``, history after history; where each begins."""
     identity = combined(case.theirs.partition, case.theirs.identity)
-    here = np.flatnonzero(np.isin(identity, identity[rows]))
+    here = np.flatnonzero(are_among(identity, identity[rows]))
     here = here[np.argsort(identity[here], kind="stable")]
     return here, np.concatenate([[True], identity[here][1:] != identity[here][:-1]])[: len(here)]

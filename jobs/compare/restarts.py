@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ...state.distinct_numbers import are_among
 from ...state.times import UNBOUNDED
 from .alignment import RowVerdict
 from .case import Case, Cause
@@ -248,7 +249,7 @@ def _crashes(case: Case, pairs: pl.DataFrame, repeated: np.ndarray) -> tuple[np.
     repeats = (repeated >= 0) & ~is_equal
     repeats[pairs["row"].to_numpy()] = False
     rows = np.flatnonzero(repeats)
-    here = np.flatnonzero(np.isin(ours.identity, theirs.identity[rows]))
+    here = np.flatnonzero(are_among(ours.identity, theirs.identity[rows]))
     here = here[np.lexsort((ours.cause[here], ours.identity[here]))]
     last = np.searchsorted(ours.identity[here], theirs.identity[rows], side="right") - 1
     last_cause = ours.cause[here[last]] if len(here) else np.full(len(rows), -1)
@@ -268,7 +269,7 @@ def _known(case: Case, pairs: pl.DataFrame) -> pl.DataFrame:
     mates = case.alignment.theirs_mate
     is_equal = case.alignment.theirs == RowVerdict.EQUAL
     rows = np.flatnonzero(is_equal & np.isin(case.theirs.partition, pairs["partition"].unique().to_numpy()))
-    rows = rows[~np.isin(rows, pairs["row"].to_numpy())]
+    rows = rows[~are_among(rows, pairs["row"].to_numpy())]
     rows = rows[case.ours.cause[mates[rows]] >= 0]
     return pl.DataFrame({
         "row": rows, "partition": case.theirs.partition[rows].astype(np.int64),

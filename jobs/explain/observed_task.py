@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...state.buffers import only_chunk
+from ...state.distinct_numbers import distinct
 from ...state.records.batches import Batch, Chunk
 from ...state.tables.names import TableName
 from ..execution.run_observer import RunObserver
@@ -265,7 +266,7 @@ def _keys(node: RepartitionNode, rows: pa.Table) -> list[Any]:
 def _runs(mask: np.ndarray) -> Iterator[tuple[int, int, bool]]:
     """(begin, end, whether set): stretches of rows that are not set, and every row that is."""
     set_rows = np.flatnonzero(mask)
-    edges = np.unique(np.concatenate([[0, len(mask)], set_rows, set_rows + 1]))
+    edges = distinct(np.concatenate([[0, len(mask)], set_rows, set_rows + 1]))
     for begin, end in pairwise(edges.tolist()):
         yield begin, end, bool(mask[begin])
 

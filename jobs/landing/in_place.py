@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from ...state.distinct_numbers import without
 from ...state.errors import DamagedFile, LandingError
 from ...state.tables.commit import commit_files
 from ...state.tables.data_files import DataFile
@@ -292,7 +293,7 @@ def _missing(known: Sequence[DataFile], registered: Sequence[DataFile], p: int) 
         return None
     had = np.concatenate([np.arange(begin, end) for begin, end in spans])
     has = [offsets for file in registered if file.partition == p for offsets in read_offsets(file)]
-    return joined_ranges(np.setdiff1d(had, np.concatenate(has) if has else np.array([], np.int64)))
+    return joined_ranges(without(had, np.concatenate(has) if has else np.array([], np.int64)))
 
 
 def _counts(files: Sequence[DataFile], below: Cut) -> dict[int, int]:

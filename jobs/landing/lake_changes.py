@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
+from ...state.distinct_numbers import without
 from ...state.errors import LandingError
 from ...state.tables.branch_files import landed_files
 from ...state.tables.data_files import read_rows
@@ -65,7 +66,7 @@ def gone_offsets(
         for plan in plans:
             mask |= (own >= plan.cut_from.get(str(p), 0)) & (own < plan.cut_to.get(str(p), 0))
         mask &= _within(own, p, mapping, touched)
-        missing = np.setdiff1d(own[mask], present.get(p, np.array([], np.int64)))
+        missing = without(own[mask], present.get(p, np.array([], np.int64)))
         if len(missing):
             gone[str(p)] = joined_ranges(missing)
     return gone
@@ -194,7 +195,7 @@ def without_known(changed: Mapping[str, Ranges], plans: Sequence[LandingPlanRow]
 
 
 def _without(ranges: Sequence[Sequence[int]], known: Sequence[Sequence[int]]) -> list[list[int]]:
-    return joined_ranges(np.setdiff1d(_offsets(ranges), _offsets(known)))
+    return joined_ranges(without(_offsets(ranges), _offsets(known)))
 
 
 def _offsets(ranges: Sequence[Sequence[int]]) -> np.ndarray:

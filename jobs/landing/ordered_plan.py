@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...state.distinct_numbers import distinct
 from ...state.tables.branch_files import landed_files
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
@@ -122,7 +123,7 @@ def with_offsets(
 
 def joined_ranges(offsets: Sequence[int] | np.ndarray) -> list[list[int]]:
     """Ranges `[from, to)` that have these offsets and no others."""
-    rising = np.unique(np.asarray(offsets, np.int64))
+    rising = distinct(np.asarray(offsets, np.int64))
     breaks = np.flatnonzero(np.diff(rising) > 1)
     first, last = np.append(0, breaks + 1), np.append(breaks, len(rising) - 1)
     return [[int(rising[a]), int(rising[b]) + 1] for a, b in zip(first, last, strict=True)] if len(rising) else []

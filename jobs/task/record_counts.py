@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...state.distinct_numbers import distinct
 from ...state.records.batches import Chunk
 from ..kernels.stream_time import LATE_CLASSES, class_limit_ms
 
@@ -71,7 +72,7 @@ class Counts:
         # dropped.
         booked = np.zeros(len(chunk.offset), np.bool_)
         for _, cause, drops in chunk.drops:
-            whole = np.unique(cause[drops.is_record & dropped[cause] & ~booked[cause]])
+            whole = distinct(cause[drops.is_record & dropped[cause] & ~booked[cause]])
             booked[whole] = True
             if len(whole):
                 reason = drops.reason.value
@@ -82,7 +83,7 @@ class Counts:
         """Enter what operators refused because of a chunk, also one that has no record."""
         for node, cause, drops in chunk.drops:
             numbers = self.refused.setdefault(node, {}).setdefault(drops.reason.value, [0, 0])
-            numbers[0] += len(np.unique(cause))
+            numbers[0] += len(distinct(cause))
             numbers[1] += len(cause)
         for node in {**chunk.came, **chunk.turned_away}:
             records = self.by_operator.setdefault(node, [0, 0])

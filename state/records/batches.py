@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..buffers import is_valid
+from ..distinct_numbers import distinct, without
 from ..errors import TaskFailed
 from .drop_reasons import DropReason
 from .keys import Keys
@@ -301,11 +302,11 @@ class Chunk:
         cause = batch.cause[drops.row]
         self.refused[cause[drops.is_record]] = True
         self.drops.append((node, cause, drops))
-        rows = np.unique(drops.row[drops.is_record])
+        rows = distinct(drops.row[drops.is_record])
         if self._refused_last is not None and self._refused_last[0] == node and self._refused_last[1] is batch:
             known = self._refused_last[2]
-            self.turn_away(node, len(np.setdiff1d(rows, known)))
-            rows = np.union1d(known, rows)
+            self.turn_away(node, len(without(rows, known)))
+            rows = distinct(np.concatenate([known, rows]))
         else:
             self.turn_away(node, len(rows))
         self._refused_last = node, batch, rows

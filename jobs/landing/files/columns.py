@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....state.buffers import is_list
+from ....state.distinct_numbers import without
 from ....state.errors import shown
 from ....state.serdes import Serde
 from ....state.serdes.exact_decimals import with_scale
@@ -380,7 +381,7 @@ def numbers_or_none(values: pa.Array) -> np.ndarray:
         return whole_numbers(values, "a number")
     except BadValuesError as error:
         numbers = np.full(len(values), -1, np.int64)
-        good = np.setdiff1d(np.arange(len(values)), [bad.row for bad in error.values])
+        good = without(np.arange(len(values)), np.array([bad.row for bad in error.values], np.int64))
         numbers[good] = whole_numbers(values.take(pa.array(good)), "a number")
         return numbers
 

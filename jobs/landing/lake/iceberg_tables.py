@@ -21,6 +21,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_of
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IntegerType, LongType, PrimitiveType, StringType
 
+from ....state.distinct_numbers import distinct
 from ....state.errors import LandingError
 from ....state.tables.object_stores import is_remote, remember_options
 from .iceberg_catalogs import open_catalog
@@ -180,7 +181,7 @@ def _deleted(table: Table, task: FileScanTask, read: dict[str, dict[str, pa.Chun
             read[file.file_path] = _read_deletes(_store_of(table), file)
         if task.file.file_path in read[file.file_path]:
             held.append(np.asarray(read[file.file_path][task.file.file_path].combine_chunks(), np.int64))
-    return np.unique(np.concatenate(held)) if held else None
+    return distinct(np.concatenate(held)) if held else None
 
 
 def _constants(table: Table, schema: Schema, file: DataFile) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....state.distinct_numbers import distinct
 from ....state.errors import ConfigError, ReplayError, TaskFailed
 from ....state.near_names import did_you_mean
 from ....state.records.batches import NO_OFFSET, OF_CAUSE, Batch, Chunk, Drops
@@ -112,7 +113,7 @@ class Process(SharingOperator):
         stores = [store for store in self._kept().values() if isinstance(store, Store) and store.has_stored]
         of_keys = [store for store in stores if store.key == batch.keys.serde]
         if of_keys and batch.window_start_ms is None:
-            names = batch.keys.take(np.unique(batch.key[batch.key >= 0]))
+            names = batch.keys.take(distinct(batch.key[batch.key >= 0]))
             for store in of_keys:
                 store.expect(names)
 
