@@ -108,7 +108,9 @@ def _equal_head(ours: Side, theirs: Side, columns: Sequence[str]) -> int:
 def _with_head(ours: Side, theirs: Side, head: int) -> Alignment:
     """The first ``head`` rows are equal, the others have no partner yet."""
     sides = ((ours, RowVerdict.MISSING), (theirs, RowVerdict.EXTRA))
-    mates = [np.arange(len(side)) for side, _ in sides]
+    # Nothing is written to what is equal, so that both sides can have one array.
+    is_whole = head == len(ours) == len(theirs)
+    mates = [np.arange(head)] * 2 if is_whole else [np.arange(len(side)) for side, _ in sides]
     verdicts = [np.zeros(len(side), np.int8) for side, _ in sides]  # EQUAL
     for own, verdict, (_, alone) in zip(mates, verdicts, sides, strict=True):
         own[head:], verdict[head:] = -1, alone
@@ -202,10 +204,9 @@ def compare_newest(ours: Side, theirs: Side) -> NewestRows:
     # A key or window that is in the equal heads alone has the same rows on both sides.
     head = _equal_head(ours, theirs, ("partition", "target", "identity", "value", "time"))
     behind = np.concatenate([ours.identity[head:], theirs.identity[head:]])
-    mine, other = newest(ours), newest(theirs) if len(behind) else np.zeros(0, np.int64)
-    may_differ, others_may = (are_among(side.identity[rows], behind) for side, rows in ((ours, mine), (theirs, other)))
-    same = np.count_nonzero(~ours.is_tombstone[mine[~may_differ]])
-    mine, other = mine[may_differ], other[others_may]
+    may_differ = are_among(ours.identity, behind)
+    mine, other = newest(ours, may_differ), newest(theirs, are_among(theirs.identity, behind))
+    same = _number_there(ours, ~may_differ)
     at = matched(ours.identity[mine], theirs.identity[other])
     rows, partners = mine[at[0]], other[at[1]]
     gone = ours.is_tombstone[rows], theirs.is_tombstone[partners]
@@ -216,7 +217,7 @@ def compare_newest(ours: Side, theirs: Side) -> NewestRows:
     verdict[ours.value[rows] != theirs.value[partners]] = RowVerdict.OTHER_VALUE
     verdict[~gone[0] & gone[1]] = RowVerdict.MISSING
     verdict[gone[0] & ~gone[1]] = RowVerdict.EXTRA
-    same += np.count_nonzero((verdict == RowVerdict.EQUAL) & ~gone[0])
+    same += int(np.count_nonzero((verdict == RowVerdict.EQUAL) & ~gone[0]))
     verdict[gone[0] & gone[1]] = RowVerdict.EQUAL
     single = _others(mine, at[0]), _others(other, at[1])
     only_ours, only_theirs = single[0][~ours.is_tombstone[single[0]]], single[1][~theirs.is_tombstone[single[1]]]
@@ -227,7 +228,7 @@ def compare_newest(ours: Side, theirs: Side) -> NewestRows:
             verdict, np.full(len(only_ours), RowVerdict.MISSING, np.int8),
             np.full(len(only_theirs), RowVerdict.EXTRA, np.int8),
         ]),
-        int(same),
+        same,
     )  # fmt: skip
 
 
@@ -238,15 +239,22 @@ def _others(rows: np.ndarray, at: np.ndarray) -> np.ndarray:
     return rows[is_other]
 
 
-def newest(side: Side) -> np.ndarray:
-    """The newest row of every key and window."""
-    begins = np.append(np.flatnonzero(np.diff(side.partition, prepend=-1)), len(side))
+def _number_there(side: Side, rows: np.ndarray) -> int:
+    """How many keys and windows of ``rows`` (a mask) are there: their newest row is no tombstone."""
+    if np.any(side.is_tombstone & rows):
+        return int(np.count_nonzero(~side.is_tombstone[newest(side, rows)]))
+    return pl.Series(side.identity[rows]).n_unique()
+
+
+def newest(side: Side, rows: np.ndarray) -> np.ndarray:
+    """Of ``rows`` (a mask) the newest one of every key and window."""
+    looked_at = np.flatnonzero(rows)
+    partition, identity = side.partition[looked_at], side.identity[looked_at]
+    begins = np.append(np.flatnonzero(np.diff(partition, prepend=-1)), len(looked_at))
     # One partition after the other, since a small table of digests stays in the processor's cache.
-    is_last = [
-        pl.Series(side.identity[begin:end]).is_last_distinct().to_numpy() for begin, end in pairwise(begins.tolist())
-    ]
-    last = np.flatnonzero(np.concatenate(is_last)) if is_last else np.zeros(0, np.int64)
-    identity = side.identity[last]
+    is_last = [pl.Series(identity[begin:end]).is_last_distinct().to_numpy() for begin, end in pairwise(begins.tolist())]
+    at = np.flatnonzero(np.concatenate(is_last)) if is_last else np.zeros(0, np.int64)
+    last, identity = looked_at[at], identity[at]
     if len(is_last) <= 1 or pl.Series(identity).n_unique() == len(last):
         return last
     by_time = np.lexsort((side.partition[last], side.time[last], identity))

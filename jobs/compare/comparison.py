@@ -5,6 +5,7 @@ is shown is read whole.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -141,8 +142,12 @@ def compare(
     row = done_row(warehouse, pipeline, increment, of=[compared.table])
     span = (-UNBOUNDED if since_ms is None else since_ms, UNBOUNDED if until_ms is None else until_ms)
     how: dict[str, Any] = {"span": span, "ignored": tuple(ignore_fields)}
-    ours = read_output(compared, warehouse, pipeline, row.content, partitions=landed.partitions, **how)
-    theirs = read_landed(compared, landed, **how)
+    with ThreadPoolExecutor(2) as sides:  # What one of them waits for, the other has time for.
+        reading = (
+            sides.submit(read_output, compared, warehouse, pipeline, row.content, partitions=landed.partitions, **how),
+            sides.submit(read_landed, compared, landed, **how),
+        )
+    ours, theirs = (side.result() for side in reading)
     alignment = align(ours, theirs, ignores_order=ignore_order)
     case = Case(compared, warehouse, pipeline, row.content, landed, ours, theirs, alignment, not no_cache)
     versions = None
@@ -157,7 +162,7 @@ def compare(
         versions.explain()
     clocks = explain_wall_clock(case)
     # A trial writes whole partitions in order, so it cannot be compared with rows of a span or without their order.
-    may_try = span == ALL_TIMES and not (ignore_order or no_trials)
+    may_try = span == ALL_TIMES and not (ignore_order or no_trials or case.is_equal)
     tried = try_causes(case, ignore_fields) if may_try else Tried()
     sentences = CauseSentences(case, let_in, partitioner, say_time, tried, deployed, clocks)
     differing = _newest if form == CHANGELOG else differing_rows

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
-from mmap import mmap
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
 import numpy as np
 import polars as pl
@@ -39,7 +39,7 @@ PLACE = (("partition", pa.int32()), ("offset", pa.int64()), ("cause_offset", pa.
 """Columns of our rows that say where each is, and which record caused it."""
 
 _SEED = np.uint64(0x9E3779B97F4A7C15)
-_PIECE = 1 << 18
+_PIECE = 1 << 17
 """Rows that are read at a time: what is between takes no new memory for each of them."""
 _THREADS = 2
 """Files that are read at a time."""
@@ -297,7 +297,7 @@ def _empty(rows: int, kind: type[np.generic]) -> np.ndarray:
     on a machine whose memory was full of cached files.
     """
     size = rows * np.dtype(kind).itemsize
-    return np.frombuffer(mmap(-1, size), kind) if size else np.empty(0, kind)
+    return np.frombuffer(mmap(-1, size, MAP_PRIVATE | MAP_ANONYMOUS), kind) if size else np.empty(0, kind)
 
 
 # --- digests -------------------------------------------------------------------------------------------------
@@ -388,8 +388,11 @@ def within(rows: pa.Table, column: str, span: Span) -> pa.Table:
 
 
 def _whole(rows: pa.Table, column: str) -> pa.Array:
-    values = rows[column].combine_chunks()
-    return values if isinstance(values, pa.Array) else pa.concat_arrays(values.chunks)
+    values = rows[column]
+    if values.num_chunks == 1:
+        return values.chunk(0)  # combine_chunks would copy it
+    whole = values.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
 
 def _integers(rows: pa.Table, column: str, kind: type = np.int64) -> np.ndarray:
