@@ -73,7 +73,7 @@ def find_declared(data, begin, end, names, fields):  # type: ignore[no-untyped-d
             i = _after_blanks(data, i + 1, end, bits)
             is_open = i < end and not bits[data[i]] & _CLOSES
         else:
-            i = _end_of_word(data, i, end)
+            i = end_of_word(data, i, end)
         if i == LEFT:
             return LEFT
         # A value has ended before i, or an object or array has begun and is not empty.
@@ -200,7 +200,7 @@ def _end_of_string(data, i, end, bits, hex_digits):  # type: ignore[no-untyped-d
 
 
 @inner_kernel
-def _end_of_word(data, i, end):  # type: ignore[no-untyped-def]
+def end_of_word(data, i, end):  # type: ignore[no-untyped-def]
     """Behind a number, ``true``, ``false`` or ``null`` that begins at ``i``, or LEFT."""
     if i + 4 < end and (
         (data[i] == 0x74 and data[i + 1] == 0x72 and data[i + 2] == 0x75 and data[i + 3] == 0x65)  # true

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ...compilation.kernel_compilation import inner_kernel, long_kernel
 from .declared_fields import LEFT, DeclaredNames, copy_fields, declared_names, find_declared
-from .plain_fields import PlainColumns, plain_columns, read_plain
+from .plain_fields import PlainColumns, plain_columns, read_alike, read_plain
 
 FINE, EMPTY, NO_OBJECT, CUT, MORE, CONTROL = 0, 1, 2, 3, 4, 5
 REASONS = {
@@ -83,6 +83,7 @@ def _scan(data, offsets, skip, kind, names, plain, places, text, starts, numbers
     names, plain = DeclaredNames(*names), PlainColumns(*plain)
     may_be_plain = plain.kinds.shape[0] > 0
     at, lines, score = 0, 0, _WORTH
+    like, like_end, count, alike = 0, 0, LEFT, _WORTH  # the last plain row that was not like the one before it
     for row in range(skip.shape[0]):
         begin, end = offsets[row], offsets[row + 1]
         while begin < end and _is_blank(data[begin]):
@@ -100,12 +101,18 @@ def _scan(data, offsets, skip, kind, names, plain, places, text, starts, numbers
             fault = FINE
             # Looking into a row in vain costs more than copying all of it, and neighbours are alike.
             if score > 0 or row % _LOOKED_AT == 0:
+                if count != LEFT and (alike > 0 or row % _LOOKED_AT == 0):
+                    if read_alike(data, begin, end, like, like_end, places, count, plain, row):
+                        score, alike = min(score + 1, _WORTH), min(alike + 1, _WORTH)
+                        continue
+                    alike = max(alike - _MISS, 0)
                 count = find_declared(data, begin, end, names, places)
                 if count != LEFT and may_be_plain and read_plain(data, places, count, plain, row):
-                    score = min(score + 1, _WORTH)
+                    score, like, like_end = min(score + 1, _WORTH), begin, end
                     continue
                 if count != LEFT:
                     copied = copy_fields(data, places, count, text, at)
+                count = LEFT
                 is_worth_it = copied != LEFT and (copied - at) * 4 < (end - begin) * 3
                 score = min(score + 1, _WORTH) if is_worth_it else max(score - _MISS, 0)
             if copied == LEFT:

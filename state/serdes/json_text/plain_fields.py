@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...compilation.kernel_compilation import inner_kernel, long_kernel
+from .declared_fields import LEFT, end_of_word
 
 WHOLE, DOUBLE, BOOLEAN, TEXT = 1, 2, 3, 4
 """Kinds of fields that may be plain."""
@@ -26,7 +27,7 @@ _WHOLE_DIGITS, _DOUBLE_DIGITS, _POWER = 18, 15, 22
 _POWERS_OF_TEN = 10.0 ** np.arange(_POWER + 1)
 """All of them are exact."""
 
-_QUOTE, _BACKSLASH, _MINUS, _PLUS, _POINT, _ZERO, _NINE = 0x22, 0x5C, 0x2D, 0x2B, 0x2E, 0x30, 0x39
+_QUOTE, _BACKSLASH, _SPACE, _MINUS, _PLUS, _POINT, _ZERO, _NINE = 0x22, 0x5C, 0x20, 0x2D, 0x2B, 0x2E, 0x30, 0x39
 _SMALL_E, _SMALL_F, _SMALL_N, _SMALL_T = 0x65, 0x66, 0x6E, 0x74
 
 
@@ -110,30 +111,106 @@ def read_plain(data, fields, count, columns, row):  # type: ignore[no-untyped-de
         is_plain = states[field, row] == MISSING  # else it is there twice
         if not is_plain:
             break
-        byte = data[begin]
-        if byte == _SMALL_N:
-            states[field, row] = NULL
-            continue
-        kind = columns.kinds[field]
-        if kind == TEXT:
+        byte, kind = data[begin], columns.kinds[field]
+        if kind == TEXT and byte != _SMALL_N:
             is_plain = byte == _QUOTE and _is_plain_text(data, begin + 1, end - 1)
             columns.numbers[field, row], columns.ends[field, row] = begin + 1, end - 1
-        elif kind == BOOLEAN:
-            is_plain = byte in (_SMALL_T, _SMALL_F)
-            columns.numbers[field, row] = byte == _SMALL_T
-        elif not (byte == _MINUS or _ZERO <= byte <= _NINE):
-            is_plain = False
-        elif kind == WHOLE:
-            is_plain = _read_whole(data, begin, end, columns, field, row)
+            states[field, row] = PRESENT
+        elif kind == WHOLE and byte != _SMALL_N:
+            is_plain = (byte == _MINUS or _ZERO <= byte <= _NINE) and _read_whole(data, begin, end, columns, field, row)
+            states[field, row] = PRESENT
         else:
-            is_plain = _read_double(data, begin, end, columns, field, row)
+            is_plain = _read_word(data, begin, end, columns, field, row)
         if not is_plain:
             break
-        states[field, row] = PRESENT
     if not is_plain:
-        for field in range(states.shape[0]):
-            states[field, row] = MISSING
+        _forget(states, row)
     return is_plain
+
+
+@inner_kernel
+def read_alike(data, begin, end, like, like_end, fields, count, columns, row):  # type: ignore[no-untyped-def]
+    """As ``find_declared`` and ``read_plain`` in one, for an object that has the bytes of the plain one at ``[like,
+    like_end)`` but for the values of its declared fields, which ``fields`` are of. False for any other.
+
+    Who writes a topic writes the same fields in one order, so most rows are alike.
+    """
+    i, same = begin, like
+    for at in range(count):
+        i = _after_same(data, i, end, same, fields[at, 1])
+        if i != LEFT:
+            i = _read_value(data, i, end, columns, fields[at, 3], row)
+        if i == LEFT:
+            break
+        same = fields[at, 2]
+    is_alike = i != LEFT and end - i == like_end - same
+    while is_alike and i < end:
+        is_alike = data[i] == data[same]
+        i, same = i + 1, same + 1
+    if not is_alike:
+        _forget(columns.states, row)
+    return is_alike
+
+
+@inner_kernel
+def _after_same(data, i, end, same, until):  # type: ignore[no-untyped-def]
+    """Behind the bytes ``[same, until)``, which are at ``i`` too, with one more before ``end``; else LEFT."""
+    if end - i <= until - same:
+        return LEFT
+    while same < until:
+        if data[i] != data[same]:
+            return LEFT
+        i, same = i + 1, same + 1
+    return i
+
+
+@inner_kernel
+def _read_value(data, begin, end, columns, field, row):  # type: ignore[no-untyped-def]
+    """Read the value that begins at ``begin``, before ``end``; behind it, or LEFT where it is not plain."""
+    byte, kind, i = data[begin], columns.kinds[field], begin
+    if kind == TEXT and byte != _SMALL_N:
+        i = begin + 1
+        while i < end and data[i] != _QUOTE and data[i] != _BACKSLASH and data[i] >= _SPACE:
+            i += 1
+        columns.numbers[field, row], columns.ends[field, row] = begin + 1, i
+        columns.states[field, row] = PRESENT
+        return i + 1 if byte == _QUOTE and i < end and data[i] == _QUOTE else LEFT
+    if kind == WHOLE and byte != _SMALL_N:
+        is_negative = byte == _MINUS
+        i = first = begin + is_negative
+        number = np.int64(0)
+        while i < end and _ZERO <= data[i] <= _NINE and i < first + _WHOLE_DIGITS:
+            number = number * 10 + (np.int64(data[i]) - _ZERO)
+            i += 1
+        if is_negative:
+            number = -number
+        columns.numbers[field, row] = number
+        columns.states[field, row] = PRESENT
+        # More digits, a fraction or an exponent differ from what is behind the value of the other row.
+        is_whole = i > first and (data[first] != _ZERO or i == first + 1)
+        return i if is_whole and columns.least[field] <= number <= columns.most[field] else LEFT
+    i = end_of_word(data, begin, end)
+    return i if i != LEFT and _read_word(data, begin, i, columns, field, row) else LEFT
+
+
+@inner_kernel
+def _read_word(data, begin, end, columns, field, row):  # type: ignore[no-untyped-def]
+    """``null`` of any field, ``true`` and ``false``, and doubles."""
+    byte, kind = data[begin], columns.kinds[field]
+    columns.states[field, row] = NULL if byte == _SMALL_N else PRESENT
+    if byte == _SMALL_N:
+        return True
+    if kind == BOOLEAN:
+        columns.numbers[field, row] = byte == _SMALL_T
+        return byte in (_SMALL_T, _SMALL_F)
+    return (byte == _MINUS or _ZERO <= byte <= _NINE) and _read_double(data, begin, end, columns, field, row)
+
+
+@inner_kernel
+def _forget(states, row):  # type: ignore[no-untyped-def]
+    """No field of the row was read."""
+    for field in range(states.shape[0]):
+        states[field, row] = MISSING
 
 
 @inner_kernel

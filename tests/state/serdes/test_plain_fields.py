@@ -33,7 +33,7 @@ def read(*texts: str | None) -> list[dict[str, object] | None]:
 ABSENT = dict.fromkeys(FIELDS.names)
 
 
-@pytest.mark.parametrize(
+PLAIN = pytest.mark.parametrize(
     ("field", "value", "want"),
     [
         ("byte", "-128", -128), ("byte", "127", 127), ("int", "-2147483648", -(2**31)),
@@ -44,14 +44,7 @@ ABSENT = dict.fromkeys(FIELDS.names)
         ("double", "123456789012345e22", 1.23456789012345e36), ("double", "1e-22", 1e-22), ("double", "0.000", 0.0),
     ],
 )  # fmt: skip
-def test_a_plain_value_is_read_without_the_parser(field, value, want):
-    text = f'{{"other":[{{"{field}":1}}],"{field}" : {value} }}'
-
-    assert parsed_rows(text) == []
-    assert read(text) == [{**ABSENT, field: want}]
-
-
-@pytest.mark.parametrize(
+OTHER = pytest.mark.parametrize(
     ("field", "value"),
     [
         ("byte", "128"), ("byte", "-129"), ("int", "2147483648"), ("int", "-2147483649"),
@@ -61,8 +54,82 @@ def test_a_plain_value_is_read_without_the_parser(field, value, want):
         ("double", "1e23"), ("double", "1e-23"), ("double", "1e100"), ("double", "{}"), ("double", '"1"'),
     ],
 )  # fmt: skip
+
+
+@PLAIN
+def test_a_plain_value_is_read_without_the_parser(field, value, want):
+    text = f'{{"other":[{{"{field}":1}}],"{field}" : {value} }}'
+
+    assert parsed_rows(text) == []
+    assert read(text) == [{**ABSENT, field: want}]
+
+
+@OTHER
 def test_any_other_value_is_left_to_the_parser(field, value):
     assert parsed_rows(f'{{"{field}":{value}}}') == [0]
+
+
+ANOTHER = {"byte": "7", "int": "7", "long": "-77", "double": "7.5", "text": '"seven"', "flag": "false"}
+"""A plain value of each field."""
+
+
+@PLAIN
+def test_a_plain_value_behind_a_row_of_the_same_layout_is_read_without_the_parser(field, value, want):
+    rows = [f'{{"other":[{{"{field}":1}}],"{field}" : {one} , "flog":2}}' for one in (ANOTHER[field], value, "null")]
+
+    assert parsed_rows(*rows) == []
+    assert read(*rows)[1:] == [{**ABSENT, field: want}, ABSENT]
+
+
+@OTHER
+def test_any_other_value_behind_a_row_of_the_same_layout_is_left_to_the_parser(field, value):
+    rows = [f'{{"z":0,"{field}":{one},"y":[]}}' for one in (ANOTHER[field], value, ANOTHER[field])]
+
+    assert parsed_rows(*rows) == [1]
+
+
+def test_a_row_is_what_a_parser_reads_however_little_it_differs_from_the_one_before():
+    row = '{"z":[0],"long":-12, "text":"ab","flag":true ,"double":1.5}'
+    others = [row[:end] for end in range(len(row))]
+    for at in range(len(row) + 1):
+        others.extend(row[:at] + put + row[at + cut :] for put in '{}[]",:\\ 0-9eE.xü\x01\n' for cut in (0, 1))
+    others.extend(row[:at] + row[at + 1 :] for at in range(len(row)))
+    others.extend(row.replace("-12", number) for number in ("", "-"))
+
+    # After several rows that are alike, the next one is looked at as if it were.
+    texts = [text for other in others for text in (row, row, row, row, other)]
+
+    got = list(zip(texts, read(*texts), strict=True))
+
+    assert got == [(text, as_declared(text)) for text in texts]
+
+
+def test_plain_rows_of_several_layouts_need_no_parser():
+    layouts = '{"long":1,"text":"a"}', '{"text":"b","long":2}', '{"long":3,"flag":true}', '{"long":4}', "{}"
+    rows = [layouts[number] for number in (0, 0, 1, 1, 1, 2, 2, 0, 3, 3, 4, 4, 0, 2, 1)]
+
+    assert parsed_rows(*rows) == []
+    assert read(*rows) == [{**ABSENT, **json.loads(row)} for row in rows]
+
+
+def as_declared(text: str) -> dict[str, object] | None:
+    """What Python's parser reads, where each field has a value of its type."""
+    try:
+        row = json.loads(text, parse_constant=lambda name: pytest.fail(name), object_pairs_hook=each_once)
+    except ValueError:
+        return None
+    kinds = {"long": int, "text": str, "flag": bool, "double": (int, float)}
+    declared = {name: row.get(name) for name in FIELDS.names} if isinstance(row, dict) else {}
+    is_read = declared and all(declared[name] is None or isinstance(declared[name], kinds[name]) for name in kinds)
+    return declared if is_read else None
+
+
+def each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Raises ValueError where a declared name is there twice."""
+    names = [name for name, _ in pairs if name in FIELDS.names]
+    if len(set(names)) < len(names):
+        raise ValueError
+    return dict(pairs)
 
 
 def test_a_field_that_is_there_twice_is_left_to_the_parser_even_as_null():
