@@ -43,7 +43,7 @@ def explain_crashes(case: Case, late: LateRecords, repeated: np.ndarray) -> Expl
     node = _counting_node(case, late)
     for number in np.unique(case.theirs.partition[repeated >= 0]).tolist() if node is not None else ():
         assert node is not None
-        partition = _Partition(case, late, node, number)
+        partition = _CrashedPartition(case, late, node, number)
         if partition.is_whole and partition.explain(let_in):
             done.append(number)
     return ExplainedRows(tuple(done), let_in)
@@ -66,7 +66,7 @@ def _counting_node(case: Case, late: LateRecords) -> Node | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Partition:
+class _CrashedPartition:
     case: Case
     late: LateRecords
     node: Node

@@ -61,11 +61,11 @@ def processed_units(units: Units, rows: Rows) -> list[set[int]] | None:
     """Of each row the units that it may be of; None where no order of processing gives the rows one by one, or where
     it takes more than ``STEPS_MAX`` steps to find one.
     """
-    search = _Search(units, rows)
+    search = _UnitSearch(units, rows)
     return search.units() if search.has_reached_the_end() else None
 
 
-class _Search:
+class _UnitSearch:
     """Row by row all states in which the task can be, each with the fewest times that it went back."""
 
     def __init__(self, units: Units, rows: Rows) -> None:

@@ -57,7 +57,7 @@ def find_order(task: TrialTask, restarts: Sequence[int], pairs: list[TakenPair])
     The evidence of a row is the number of its pair, which is added to ``pairs``.
     """
     if not any(queue.is_global for queue in task.description.queues):
-        _Search(task, restarts, pairs).search()
+        _OrderSearch(task, restarts, pairs).search()
 
 
 class _Bounds(NamedTuple):
@@ -70,7 +70,7 @@ class _Bounds(NamedTuple):
     known: int
 
 
-class _Path(NamedTuple):
+class _TriedOrder(NamedTuple):
     """An order: ``taken``, updates by record and topic, within ``bounds``. ``score``: as of TrialTask. ``at``: the
     number of the record that caused the first row that differs. ``moves``: so many records were moved.
     """
@@ -82,7 +82,7 @@ class _Path(NamedTuple):
     moves: int
 
 
-class _Search:
+class _OrderSearch:
     def __init__(self, task: TrialTask, restarts: Sequence[int], pairs: list[TakenPair]) -> None:
         self.task, self.case, self.restarts, self.pairs = task, task.case, restarts, pairs
         causing = [source.name for source in self.case.output.causing]
@@ -119,20 +119,20 @@ class _Search:
         if self._best.score > start.score:
             self._give(self._best)
 
-    def _path(self, run: Run, taken: np.ndarray, bounds: _Bounds, moves: int) -> _Path:
+    def _path(self, run: Run, taken: np.ndarray, bounds: _Bounds, moves: int) -> _TriedOrder:
         score = self.task.score(run)
         at = len(self._records)
         if score[0] < len(run.place):
             at = self._record(self._order(taken), run.place[score[0]])
-        return _Path(score, at, taken, bounds, moves)
+        return _TriedOrder(score, at, taken, bounds, moves)
 
-    def _continue(self, path: _Path, run: Run) -> bool:
+    def _continue(self, path: _TriedOrder, run: Run) -> bool:
         """Look for an order besides that of ``path``, which gives ``run``; whether all rows agree then. What writes the
         same rows so far may be wrong, which shows behind it: so the next one is tried then.
         """
         if path.score == self.task.best_score:
             return True
-        gone = list[tuple[_Path, Run]]()
+        gone = list[tuple[_TriedOrder, Run]]()
         for step, tried in self._tried(path, self._moves(path, run)):
             if step.score == path.score and step.at > path.at:
                 gone.append((step, tried))  # the row that differs is not written, and the next one differs, too
@@ -144,7 +144,7 @@ class _Search:
             self._continue(step, tried) for step, tried in self._tried(path, self._fewer(path))
         )
 
-    def _tried(self, path: _Path, orders: Iterator[_Bounds]) -> Iterator[tuple[_Path, Run]]:
+    def _tried(self, path: _TriedOrder, orders: Iterator[_Bounds]) -> Iterator[tuple[_TriedOrder, Run]]:
         for bounds in orders:
             if not self.task.has_room or path.moves >= MOVES_MAX:
                 return
@@ -157,7 +157,7 @@ class _Search:
                 continue
             yield self._path(run, taken, bounds, path.moves + 1), run
 
-    def _fewer(self, path: _Path) -> Iterator[_Bounds]:
+    def _fewer(self, path: _TriedOrder) -> Iterator[_Bounds]:
         """Bounds in which records before the first row that differs are free again up to one update of its key: they
         saw another one with an equal value.
         """
@@ -175,7 +175,7 @@ class _Search:
                     again.high[first : record + 1, topic] = most
                     yield again
 
-    def _is_new(self, step: _Path) -> bool:
+    def _is_new(self, step: _TriedOrder) -> bool:
         """Whether its records take fewer updates, all together, than those of any order that came as far."""
         least = int(self._settled(step).low.sum())
         if least >= self._least.get((step.score, step.at), sys.maxsize):
@@ -183,7 +183,7 @@ class _Search:
         self._least[step.score, step.at] = least
         return True
 
-    def _moves(self, path: _Path, run: Run) -> Iterator[_Bounds]:
+    def _moves(self, path: _TriedOrder, run: Run) -> Iterator[_Bounds]:
         """Bounds with a record that may have caused the first row that differs between two other updates of its key.
         The last record and the fewest updates come first; then those for which records before it have to take fewer.
         """
@@ -204,7 +204,7 @@ class _Search:
         for _, back, _, number, topic in sorted(moves)[:PAIRS_MAX]:
             yield from self._moved(path.bounds, settled, until - back, topic, number)
 
-    def _settled(self, path: _Path) -> _Bounds:
+    def _settled(self, path: _TriedOrder) -> _Bounds:
         """Its bounds, with those of all records before the one that caused the first row that differs."""
         low, high, known = path.bounds
         low, high = low.copy(), high.copy()
@@ -283,7 +283,7 @@ class _Search:
 
     # --- what it explains ------------------------------------------------------------------------------------
 
-    def _give(self, path: _Path) -> None:
+    def _give(self, path: _TriedOrder) -> None:
         case, task, order, agreed = self.case, self.task, self._order(path.taken), path.score[0]
         run, rank = task.run(self.restarts, order), _ranks(order)
         theirs, ours = task.theirs[:agreed], task.ours

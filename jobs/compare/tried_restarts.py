@@ -55,7 +55,7 @@ class TriedRestarts:
 
 def find_restarts(task: TrialTask) -> TriedRestarts | None:
     """Give RESTART to what restarts of a task explain; None where they explain nothing, or cannot be."""
-    return _Search(task).search()
+    return _RestartSearch(task).search()
 
 
 class _SearchPath(NamedTuple):
@@ -68,7 +68,7 @@ class _SearchPath(NamedTuple):
     begins: tuple[int, ...]
 
 
-class _Search:
+class _RestartSearch:
     def __init__(self, task: TrialTask) -> None:
         self.task, self.case = task, task.case
 

@@ -199,7 +199,7 @@ def program() -> int:
     """What is installed as ``replay``: the process ends with its command, or with the names that complete a line in a
     shell (docs/commands.md).
     """
-    sys.stderr = cast(TextIO, _Words(sys.stderr))
+    sys.stderr = cast(TextIO, _LastingStream(sys.stderr))
     asked = os.environ.get(COMPLETE)
     code = main() if asked is None else shell_complete(_replay, {}, "replay", COMPLETE, asked)
     gc.freeze()  # else Python's end looks through all that was imported, for up to a second
@@ -234,7 +234,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exit_code_of(failure)
 
 
-class _Words:
+class _LastingStream:
     """A stream of remarks. When its reader has gone, the command works on without them: its work is elsewhere."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -13,7 +13,7 @@ from .command import STORAGE_OPTION, STORAGE_TIMEOUT, Decorator, argument, key_a
 from .defaults import FILE, WAREHOUSE_VARIABLE
 
 
-class Number(click.FloatRange):
+class FiniteNumber(click.FloatRange):
     """As FloatRange, for finite numbers alone: ``nan`` is on neither side of a bound, so click lets it pass."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -38,7 +38,7 @@ class Whole(click.IntRange):
 COUNT = Whole(min=1)
 INCREMENT = Whole(min=0)
 """The number of one; 0 is that with which a branch from the start begins."""
-SHARE = Number(0, 1)
+SHARE = FiniteNumber(0, 1)
 
 TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
 """How a topology is named (orchestration/settings/topology_loading.py)."""

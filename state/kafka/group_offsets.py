@@ -21,7 +21,7 @@ class GroupOffset(NamedTuple):
     metadata: str = ""
 
 
-class _Partition(ctypes.Structure):
+class _TopicPartition(ctypes.Structure):
     """rd_kafka_topic_partition_t"""
 
     _fields_ = (
@@ -39,7 +39,7 @@ class _Partition(ctypes.Structure):
 class _Partitions(ctypes.Structure):
     """rd_kafka_topic_partition_list_t"""
 
-    _fields_ = (("count", ctypes.c_int), ("size", ctypes.c_int), ("partitions", ctypes.POINTER(_Partition)))
+    _fields_ = (("count", ctypes.c_int), ("size", ctypes.c_int), ("partitions", ctypes.POINTER(_TopicPartition)))
 
 
 def committed(consumer: Any, asked: Iterable[tuple[str, int]], patience_s: float) -> list[GroupOffset]:
@@ -78,7 +78,7 @@ def _listed(offsets: Sequence[GroupOffset]) -> Iterator[int]:
     try:
         for each in offsets:
             added = library.rd_kafka_topic_partition_list_add(address, each.topic.encode(), each.partition)
-            partition, text = _Partition.from_address(added), each.metadata.encode()
+            partition, text = _TopicPartition.from_address(added), each.metadata.encode()
             partition.offset = each.offset
             if text:
                 # librdkafka frees it with the list, so it has to be of its memory.

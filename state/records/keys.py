@@ -27,7 +27,7 @@ Every row is looked up in our own table. Arrow's dictionary_encode before it cos
 keys: 30 ns a row without, 60 with, by Zipf; 52 against 166 when all keys are equally frequent)."""
 
 
-class _Words:
+class _DictionaryWords:
     """Words of a dictionary: which a row has named, or are null, and their codes; the last code is for index -1."""
 
     def __init__(self, dictionary: pa.Array) -> None:
@@ -54,7 +54,7 @@ class Keys:
         self._data = np.empty(_BYTES_MIN, np.uint8)
         self._offsets = np.zeros(_KEYS_MIN + 1, np.int64)
         self._table = np.full(2 * _KEYS_MIN, key_interning.EMPTY, np.int64)
-        self._dictionaries: list[_Words] = []
+        self._dictionaries: list[_DictionaryWords] = []
         self._tried = 0
         """So many keys, from the first on, were tried: all but those that have ``_reasons`` can be decoded."""
         self._reasons: dict[int, str] = {}
@@ -113,12 +113,12 @@ class Keys:
         self._intern_words(words.view, order[:count], words.codes)
         return words.codes[rows]
 
-    def _words_of(self, dictionary: pa.Array) -> "_Words":
+    def _words_of(self, dictionary: pa.Array) -> "_DictionaryWords":
         """What is known of a dictionary, which comes once a chunk with the same words."""
         for known in self._dictionaries:
             if known.dictionary.equals(dictionary):
                 return known
-        self._dictionaries = [_Words(dictionary), *self._dictionaries[: _DICTIONARIES - 1]]
+        self._dictionaries = [_DictionaryWords(dictionary), *self._dictionaries[: _DICTIONARIES - 1]]
         return self._dictionaries[0]
 
     def _intern_words(self, view: BinaryView, order: np.ndarray, codes: np.ndarray) -> None:

@@ -96,7 +96,7 @@ def slices_of(source: FileSource, file: FoundFile) -> list[FileSlice]:
 def read_slice(reading: SliceReading) -> Iterator[FileRecords]:
     """Records of the slice, block by block, in order."""
     source, name = reading.source, reading.piece.name
-    path = _Path(source.pattern_columns(name), source.folders_of(name))
+    path = _PathColumns(source.pattern_columns(name), source.folders_of(name))
     counted = source.offset_of_path(name)
     if counted is not None:
         yield from _with_offsets_of_path(reading, _read(reading, path), counted, path.pattern[counted])
@@ -106,14 +106,14 @@ def read_slice(reading: SliceReading) -> Iterator[FileRecords]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Path:
+class _PathColumns:
     """Columns that a file's path has; those of ``folders`` where the rows have none of the name."""
 
     pattern: Mapping[str, str | None]
     folders: Mapping[str, str | None]
 
 
-def _read(reading: SliceReading, path: _Path) -> Iterator[FileRecords]:
+def _read(reading: SliceReading, path: _PathColumns) -> Iterator[FileRecords]:
     blocks = reader_of(reading.source).blocks(reading)
     for block in with_rows_beside(reading, blocks) if reading.piece.beside else blocks:
         block = _of_topic(reading, block, path)
@@ -133,7 +133,7 @@ def _read(reading: SliceReading, path: _Path) -> Iterator[FileRecords]:
                 break
 
 
-def _of_topic(reading: SliceReading, block: Block, path: _Path) -> Block:
+def _of_topic(reading: SliceReading, block: Block, path: _PathColumns) -> Block:
     """The rows of the topic; the others are left out and counted."""
     source = reading.source
     if source.topic_column is None:
@@ -176,7 +176,7 @@ def _with_offsets_of_path(
         raise LandingError(f"{source.path}/{name}", "a record in each row, since rows count offsets", got, next_step)
 
 
-def _records(reading: SliceReading, block: Block, path: _Path) -> FileRecords:
+def _records(reading: SliceReading, block: Block, path: _PathColumns) -> FileRecords:
     source, rows = reading.source, len(block.locations)
     _refuse_other_encodings(reading, block)
     key = pa.nulls(rows, pa.binary()) if source.key is None else _chosen(source, block, path, "key", source.key)
@@ -217,7 +217,7 @@ def _refuse_other_encodings(reading: SliceReading, block: Block) -> None:
                 refuse_other_encodings(column)
 
 
-def _count_not_finite(reading: SliceReading, block: Block, path: _Path, records: FileRecords) -> None:
+def _count_not_finite(reading: SliceReading, block: Block, path: _PathColumns, records: FileRecords) -> None:
     """Of keys and values of one column: nothing else becomes null. A column that is both counts once."""
     source, lost = reading.source, dict[str, int]()
     for name, written, deleted in ((source.key, records.key, None), (source.value, records.value, block.deleted)):
@@ -235,7 +235,7 @@ def _is_there(column: Sequence[Any] | pa.Array) -> np.ndarray:
     return np.array([value is not None for value in column], np.bool_)
 
 
-def _order(source: FileSource, block: Block, path: _Path) -> pa.Array | None:
+def _order(source: FileSource, block: Block, path: _PathColumns) -> pa.Array | None:
     if source.order_by is not None:
         columns = [_order_column(source, block, path, name) for name in source.order_by]
         return order_keys(columns, source.order_by, time=source.timestamp, unit=source.timestamp_unit, zone=source.zone)
@@ -245,7 +245,7 @@ def _order(source: FileSource, block: Block, path: _Path) -> pa.Array | None:
         return pa.array(whole_numbers(_column(block, source.offset, path), "an offset of 0 or more"))
 
 
-def _order_column(source: FileSource, block: Block, path: _Path, name: str) -> Sequence[Any] | pa.Array:
+def _order_column(source: FileSource, block: Block, path: _PathColumns, name: str) -> Sequence[Any] | pa.Array:
     """Its numbers with points; where the column is declared to be numbers, they have them."""
     column = _column(block, name, path)
     if not source.decimal_comma or name not in block.columns or name in numbers_with_commas(source):
@@ -254,14 +254,14 @@ def _order_column(source: FileSource, block: Block, path: _Path, name: str) -> S
         return with_points(listed(column))
 
 
-def _headers(source: FileSource, block: Block, path: _Path) -> pa.Array | None:
+def _headers(source: FileSource, block: Block, path: _PathColumns) -> pa.Array | None:
     if source.headers is None:
         return None
     with of_column(source.headers):
         return headers_of(_column(block, source.headers, path))
 
 
-def _timestamp_types(source: FileSource, block: Block, path: _Path) -> pa.Array | None:
+def _timestamp_types(source: FileSource, block: Block, path: _PathColumns) -> pa.Array | None:
     if source.timestamp_type is None and TYPE_BEFORE_TIME not in block.columns:
         return None
     name = source.timestamp_type or TYPE_BEFORE_TIME
@@ -269,7 +269,7 @@ def _timestamp_types(source: FileSource, block: Block, path: _Path) -> pa.Array 
         return timestamp_types(_column(block, name, path))
 
 
-def _column(block: Block, name: str, path: _Path) -> Sequence[Any] | pa.Array:
+def _column(block: Block, name: str, path: _PathColumns) -> Sequence[Any] | pa.Array:
     """Of the rows, or of the path of their file."""
     if name in path.pattern:
         return [path.pattern[name]] * len(block.locations)
@@ -284,14 +284,14 @@ def _refuse_later(time_ms: np.ndarray, latest_ms: int) -> None:
         raise BadValuesError([BadValue(row, expected, time_text(int(time_ms[row]))) for row in later.tolist()])
 
 
-def _value(source: FileSource, block: Block, path: _Path) -> pa.Array:
+def _value(source: FileSource, block: Block, path: _PathColumns) -> pa.Array:
     value = _whole_value(source, block, path)
     if block.deleted is None or not any(block.deleted):
         return value
     return pc.if_else(pa.array(block.deleted, pa.bool_()), pa.scalar(None, value.type), value)
 
 
-def _whole_value(source: FileSource, block: Block, path: _Path) -> pa.Array:
+def _whole_value(source: FileSource, block: Block, path: _PathColumns) -> pa.Array:
     if source.value is None and block.values is not None:
         return bytes_of(block.values)
     if source.value is None and block.lines is not None and not block.whole:
@@ -300,7 +300,7 @@ def _whole_value(source: FileSource, block: Block, path: _Path) -> pa.Array:
     return _chosen(source, block, path, "value", names)
 
 
-def _chosen(source: FileSource, block: Block, path: _Path, part: str, names: str | Sequence[str]) -> pa.Array:
+def _chosen(source: FileSource, block: Block, path: _PathColumns, part: str, names: str | Sequence[str]) -> pa.Array:
     """One column as its bytes, or some as a JSON object."""
     types = source.json_types_of(part)
     if isinstance(names, str):

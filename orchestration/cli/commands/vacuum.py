@@ -11,7 +11,7 @@ from ..command import OneOf, command, option
 @options.warehouse
 @options.pipeline
 @option("--keep-increments", type=options.COUNT, metavar="N", help="so many can be asked for (default: all)")
-@option("--keep-days", type=options.Number(min=0), metavar="D", help="those of so many days can be asked for")
+@option("--keep-days", type=options.FiniteNumber(min=0), metavar="D", help="those of so many days can be asked for")
 @option("--delete", is_flag=True, help="delete them; without it they are only listed")
 @options.as_json
 def vacuum(
