@@ -19,9 +19,9 @@ import pytest
 
 Item = TypeVar("Item")
 
-SHARE = 20
+SHARE = 30
 """One in so many."""
-SHARE_OF_LONG = 40
+SHARE_OF_LONG = 60
 """Of those that take long and say nothing of their share."""
 NIGHTS = 3
 """Nightly runs with so many seeds in a row play every parameter of what takes long."""
@@ -138,5 +138,5 @@ def seed() -> int:
 
 
 def examples(nightly: int) -> int:
-    """Hypothesis's number of examples: a twentieth of ``nightly`` in the default tier, and at least ten; else all."""
+    """Hypothesis's number of examples: a thirtieth of ``nightly`` in the default tier, and at least ten; else all."""
     return nightly if is_nightly() else max(10, nightly // SHARE)

@@ -225,6 +225,7 @@ def ran(marked: Marked, command: list[str]) -> int:
     return code
 
 
+@pytest.mark.nightly
 def test_every_command_is_tried_and_does_something(commanded):
     every = {name for section in COMMANDS.values() for name in section}
 
@@ -234,14 +235,17 @@ def test_every_command_is_tried_and_does_something(commanded):
     }  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_no_command_says_a_credential(commanded):
     assert [(name, each) for name, said in commanded.said.items() for each in said if MARK in each] == []
 
 
+@pytest.mark.nightly
 def test_no_process_that_is_started_has_one_among_its_arguments(commanded):
     assert [arguments for arguments in commanded.started if MARK in arguments] == []
 
 
+@pytest.mark.nightly
 def test_no_table_and_no_file_of_the_store_has_one(commanded):
     places = texts_of_store(commanded.store)
 
@@ -249,6 +253,7 @@ def test_no_table_and_no_file_of_the_store_has_one(commanded):
     assert [place for place, text in places.items() if MARK.encode() in text] == []
 
 
+@pytest.mark.nightly
 def test_no_file_that_was_left_on_this_machine_has_one(commanded):
     files = [path for path in commanded.folder.rglob("*") if path.is_file()]
 
@@ -326,6 +331,7 @@ def launched(marked, tmp_path_factory) -> tuple[Marked, Path, str]:
     return marked, home, "\n".join(said)
 
 
+@pytest.mark.nightly
 def test_every_job_of_dagster_runs_and_none_keeps_or_says_a_credential(launched):
     marked, home, said = launched
 
