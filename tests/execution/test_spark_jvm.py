@@ -3,6 +3,8 @@
 import os
 import time
 
+from pyspark import SparkContext
+
 from kstreams_replay.jobs.execution import spark_jvm
 from kstreams_replay.jobs.execution.spark_jvm import JvmStderr, start_context
 from kstreams_replay.state import hidden_values
@@ -42,6 +44,8 @@ def test_a_credential_among_the_settings_is_no_argument_of_the_jvm_and_reaches_s
     }  # fmt: skip
     given: dict[str, dict[str, str]] = {}
     monkeypatch.setattr(hidden_values, "_hidden", set())
+    # Another test of this process may have started a JVM, whose properties a SparkConf begins with.
+    monkeypatch.setattr(SparkContext, "_jvm", None)
     monkeypatch.setattr(spark_jvm, "launch_gateway", lambda conf, **_: given.update(launched=dict(conf.getAll())))
     monkeypatch.setattr(spark_jvm, "SparkContext", lambda conf, **_: given.update(context=dict(conf.getAll())))
 
