@@ -40,7 +40,7 @@ from .lake_changes import (
     refuse_to_erase,
     without_known,
 )
-from .landing_preview import LandingPreview, not_finite_sentences, preview_of, twice_sentences
+from .landing_preview import LandingPreview, not_finite_sentences, preview_of, twice_sentences, zone_sentences
 from .landing_rules import DEAD_LETTER, ERASE, IGNORE, REFUSE, LandingRules, RowRules
 from .ordered_plan import with_order
 from .planned_writing import write_planned
@@ -184,7 +184,7 @@ class LakeLander:
         if ordered is None:
             raise FileNotFoundError
         plan = self._with_changes(ordered, view, gone, warn)
-        for sentence in not_finite_sentences(self.topic, counted):
+        for sentence in (*zone_sentences(self.topic, counted), *not_finite_sentences(self.topic, counted)):
             warn(sentence)
         if self.preview is not None and (plan.cut_to != plan.cut_from or landed is None):
             self.preview(replace(preview_of(self.topic, mapping, counted, plan), layout=view.why))

@@ -121,7 +121,12 @@ def plan_sentences(topic: str, source: FileSource, counted: CountedFiles, plan: 
     if landed := (plan.repeated or {}).get("landed", 0):
         say = "1 row has" if landed == 1 else f"{landed:,} rows have"
         sentences.append(f"{topic}: {say} the offset and the bytes of a record that has landed before")
-    return sentences + not_finite_sentences(topic, counted) + absent_sentences(topic, source, counted)
+    return (
+        sentences
+        + zone_sentences(topic, counted)
+        + not_finite_sentences(topic, counted)
+        + absent_sentences(topic, source, counted)
+    )
 
 
 def type_sentences(topic: str, changes: Sequence[TypeChange]) -> list[str]:
@@ -150,6 +155,18 @@ def absent_sentences(topic: str, source: FileSource, counted: CountedFiles) -> l
             f"so its {' and '.join(null)} are null there"
         )
     return sentences
+
+
+def zone_sentences(topic: str, counted: CountedFiles) -> list[str]:
+    """What a landing says of times without a zone beside times that name one."""
+    naive, zoned = (sum(getattr(file, name) for file in counted.files) for name in ("naive", "zoned"))
+    if not naive or not zoned:
+        return []
+    file = next(file.listed.name for file in counted.files if file.naive)
+    return [
+        f"{topic}: {naive:,} of {naive + zoned:,} times name no zone (the first in {file}) and are taken as UTC; the "
+        "others name one; where they are of another zone, name it (--zone)"
+    ]
 
 
 def not_finite_sentences(topic: str, counted: CountedFiles) -> list[str]:

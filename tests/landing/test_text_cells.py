@@ -216,6 +216,41 @@ def test_the_first_record_tells_of_a_time_without_a_zone(tmp_path, row, mapping,
     assert first.described()["time"] == f"2026-01-01T12:00:00.000Z (1767268800000){word}"
 
 
+ZONED, NAIVE, DAY = "2026-01-01T12:00:00+01:00", "2026-01-01 12:00:00", "2026-01-01"
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"a.csv": [ZONED, NAIVE, DAY]}, "2 of 3 times name no zone (the first in a.csv)"),
+        ({"a.csv": [ZONED, ZONED], "b.csv": [NAIVE]}, "1 of 3 times name no zone (the first in b.csv)"),
+        ({"a.csv": [NAIVE, "never", ZONED]}, "1 of 2 times name no zone (the first in a.csv)"),
+        ({"a.csv": [NAIVE, DAY]}, None),  # the first record shows it
+        ({"a.csv": [ZONED, "2026-01-01T12:00:00Z", "20260101T120000-0500"]}, None),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_times_without_a_zone_beside_others_are_counted(warehouse, tmp_path, files, told, suffix):
+    lines = {
+        name.replace(".csv", suffix): "t\n" + "\n".join(rows) + "\n"
+        if suffix == ".csv"
+        else "".join(f'{{"t":"{row}"}}\n' for row in rows)
+        for name, rows in files.items()
+    }
+
+    report = land(warehouse, write(tmp_path / "in", lines), timestamp_unit="iso", rules=HALF)
+
+    warnings = [each for each in report.warnings if "name no zone" in each]
+    rest = " and are taken as UTC; the others name one; where they are of another zone, name it (--zone)"
+    assert warnings == ([] if told is None else [f"t: {told.replace('.csv', suffix)}{rest}"])
+
+
+def test_with_a_declared_zone_no_time_is_without_one(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.csv": f"t\n{ZONED}\n{NAIVE}\n"})
+
+    assert land(warehouse, directory, timestamp_unit="iso", zone="UTC").warnings == ()
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [

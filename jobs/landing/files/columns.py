@@ -553,9 +553,23 @@ def is_naive(values: Sequence[Any] | pa.Array, unit: str) -> bool:
         if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
             return is_local(values.type)
         values = values.slice(0, 1).to_pylist() if unit == "iso" else ()
-    if unit != "iso" or not len(values) or not isinstance(values[0], str):
-        return False
-    return datetime.fromisoformat(values[0]).tzinfo is None
+    return unit == "iso" and len(values) > 0 and _has_no_zone(values[0])
+
+
+def count_zoned(values: Sequence[Any] | pa.Array, unit: str) -> tuple[int, int]:
+    """How many of these times are of no zone, and how many name one. Numbers are neither."""
+    if isinstance(values, pa.Array):
+        if is_local(values.type):
+            return len(values), 0
+        values = values.to_pylist() if unit == "iso" and is_text(values.type) else ()
+    texts = [value for value in values if isinstance(value, str)] if unit == "iso" else []
+    naive = sum(map(_has_no_zone, texts))
+    return naive, len(texts) - naive
+
+
+def _has_no_zone(time: Any) -> bool:
+    """Of ISO 8601 text that has been read."""
+    return isinstance(time, str) and datetime.fromisoformat(time).tzinfo is None
 
 
 def _time_ms(value: Any, unit: str, there: ZoneInfo | None) -> int:

@@ -42,7 +42,8 @@ _FIRST_BAD = 1
 class CountedFile:
     """What was found in a new file. ``beside``: digests of files beside it, by kind. ``first_bad``: line or row, what
     was expected, what was got. ``not_finite``: by
-    column, keys and values that are NaN or infinite and became null. ``types``: of keys and values, where the file has
+    column, keys and values that are NaN or infinite and became null. ``naive``, ``zoned``: how many times have no zone
+    though none is declared, and how many name one. ``types``: of keys and values, where the file has
     types.
     """
 
@@ -58,6 +59,8 @@ class CountedFile:
     columns: tuple[str, ...]
     spans: Spans
     not_finite: Mapping[str, int]
+    naive: int
+    zoned: int
     types: Mapping[str, ColumnType]
 
     def entry(self) -> dict[str, Any]:
@@ -278,6 +281,8 @@ def _counted_file(file: FoundFile, slices: Sequence[Mapping[str, Any]]) -> Count
         columns=next((tuple(piece["columns"]) for piece in slices if piece["columns"]), ()),
         spans=joined_spans({p: TimeSpan(*span) for p, *span in piece["spans"]} for piece in slices),
         not_finite=not_finite,
+        naive=sum(piece["naive"] for piece in slices),
+        zoned=sum(piece["zoned"] for piece in slices),
         types={
             column: ColumnType(spelled, kind, file.name)
             for piece in slices

@@ -22,10 +22,10 @@ class SliceReading:
     """One pass over a slice, and what it found besides records: ``rows`` in all, ``bad_rows`` of them and the first
     ``keeps`` of these (None: all), rows of other topics that were ``left_out``, names of columns that were
     ``seen`` (of JSON lines those of the mapping), ``columns`` of the first row, and ``digests`` of its bytes.
-    ``beside``: by kind, digests of files beside it. ``is_naive``: a time has no zone, and none is declared. ``kinds``:
-    Arrow's types of columns, where they have some. ``row_bytes``: of a record in memory, about, where columns are not
-    read. ``not_finite``: by column, keys and values that are NaN or infinite and became null, since JSON has no such
-    numbers.
+    ``beside``: by kind, digests of files beside it. ``is_naive``: a time has no zone, and none is declared; ``naive``:
+    how many; ``zoned``: how many name one. ``kinds``: Arrow's types of columns, where they have some. ``row_bytes``: of
+    a record in memory, about, where columns are not read. ``not_finite``: by column, keys and values that are NaN or
+    infinite and became null, since JSON has no such numbers.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class SliceReading:
         self.seen: set[str] = set()
         self.columns: Sequence[str] = ()
         self.is_naive = False
+        self.naive = self.zoned = 0
         self.kinds: dict[str, pa.DataType] = {}
         self.row_bytes: int | None = None
         self.not_finite = Counter[str]()
@@ -77,6 +78,8 @@ class SliceReading:
             "columns": list(self.columns),
             "types": column_types(self.source, self.kinds),
             "not_finite": dict(self.not_finite),
+            "naive": self.naive,
+            "zoned": self.zoned,
             "digests": [] if self.digests is None else self.digests.close(),
             "content": self.content.close() if self.content is not None and self.content.is_used else None,
             "beside": {kind: whole_digest(digests.close()) for kind, digests in self.beside.items()},

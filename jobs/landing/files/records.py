@@ -26,6 +26,7 @@ from .columns import (
     BadValuesError,
     PlainTexts,
     bytes_of,
+    count_zoned,
     encoded,
     equal_to,
     is_naive,
@@ -205,6 +206,9 @@ def _records(reading: SliceReading, block: Block, path: _PathColumns) -> FileRec
         order=_order(source, block, path),
     )
     _count_not_finite(reading, block, path, records)
+    if source.zone is None:
+        naive, zoned = count_zoned(times, source.timestamp_unit)
+        reading.naive, reading.zoned = reading.naive + naive, reading.zoned + zoned
     return records
 
 
