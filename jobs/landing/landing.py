@@ -188,7 +188,7 @@ def preview_landing(
         if isinstance(source, FileSource)
         else LakeLander(*given, source, rules or LandingRules(), show, previews.append)
     )
-    return _preview(warehouse, topic, lander, previews, clock_ms or now_ms)
+    return _preview(warehouse, topic, lander, lander.rules, previews, clock_ms or now_ms)
 
 
 @checked_types
@@ -217,13 +217,22 @@ def land_lake(
 
 
 def _preview(
-    warehouse: Warehouse, topic: str, lander: Lander, previews: Sequence[LandingPreview], clock_ms: Callable[[], int]
+    warehouse: Warehouse,
+    topic: str,
+    lander: Lander,
+    rules: LandingRules,
+    previews: Sequence[LandingPreview],
+    clock_ms: Callable[[], int],
 ) -> LandingPreview | None:
     """What ``lander`` has put into ``previews``, with what it warns of."""
     ledger = LandingLedger(warehouse.landing_ledger(topic))
     last, warnings = _last_finished(warehouse, topic, lander), list[str]()
-    lander.next_plan(last, lambda: kept_plans(ledger), clock_ms(), must=False, warn=warnings.append)
-    return replace(previews[0], warnings=tuple(warnings)) if previews else None
+    now = clock_ms()
+    lander.next_plan(last, lambda: kept_plans(ledger), now, must=False, warn=warnings.append)
+    if not previews:
+        return None
+    odd = previews[0].implausible(rules.earliest_ms(), now + DAY_MS, of_files=lander.kind == FileLander.kind)
+    return replace(previews[0], warnings=(*warnings, *odd))
 
 
 def _last_finished(warehouse: Warehouse, topic: str, lander: Lander) -> LedgerRow[LandingDoneRow] | None:

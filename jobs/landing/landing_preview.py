@@ -10,6 +10,7 @@ from typing import Any
 
 from ...state.tables.data_files import DataFile
 from ...state.tables.ledger_rows import LandingPlanRow
+from ...state.times import NO_TIMESTAMP_MS
 from .file_source import KAFKA_OFFSETS, FileSource
 from .files.column_types import TypeChange
 from .files.columns import time_text
@@ -51,6 +52,22 @@ class LandingPreview:
         earliest = [each.earliest_ms for each in self.partitions.values() if each.earliest_ms is not None]
         latest = [each.latest_ms for each in self.partitions.values() if each.latest_ms is not None]
         return f"{time_text(min(earliest))} to {time_text(max(latest))}" if earliest else None
+
+    def implausible(self, earliest_ms: int, latest_ms: int, *, of_files: bool) -> list[str]:
+        """What is said of times outside ``[earliest_ms, latest_ms]``; records without a time have none. ``of_files``:
+        times come of a column.
+        """
+        spans = [(each.earliest_ms, each.latest_ms) for each in self.partitions.values()]
+        is_odd = any(
+            (first is not None and NO_TIMESTAMP_MS != first < earliest_ms) or (last is not None and last > latest_ms)
+            for first, last in spans
+        )
+        if not is_odd:
+            return []
+        return [
+            f"{self.topic}: times reach from {self.times()}, which can hardly be meant; is the unit of the times right"
+            f"{' (--timestamp-unit)' if of_files else ''}?"
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """Partitions as rows of a table, times as text."""

@@ -11,7 +11,7 @@ import pytest
 
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.jobs.landing.files import csv_files, streams, text_lines
-from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_files
+from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_files, preview_landing
 from kstreams_replay.state.errors import ConfigError, LandingError
 from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.file_folders import NOON, dies, land, write
@@ -319,8 +319,14 @@ def test_times_that_can_hardly_be_meant_are_told_and_land(warehouse, tmp_path, u
         tmp_path / "in", {"a.jsonl": f'{{"t":{other}}}\n{{"t":{time}}}\n{{"t":{time}}}\n{{"t":{other}}}\n'}
     )
 
+    source = FileSource(str(directory), timestamp="t", timestamp_unit=unit)
+    preview = preview_landing(None, warehouse, "t", source, clock_ms=lambda: NOON)
     report = land(warehouse, directory, timestamp_unit=unit)
 
+    assert preview is not None
+    span = " to ".join(sorted(("2026-01-01T12:00:00.000Z", told or ""), key=lambda text: (len(text), text)))
+    odd = f"t: times reach from {span}, which can hardly be meant; is the unit of the times right (--timestamp-unit)?"
+    assert preview.warnings == (() if told is None else (odd,))
     want = (
         f"t: 2 of 4 records (50.0%) have times that can hardly be meant, the first at offset 1 of partition 0: {told}"
     )
