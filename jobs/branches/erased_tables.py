@@ -187,6 +187,7 @@ def erase_rows(
         excluded=_with_places(last.content, erased.places),
         # Its sentences quote keys and values of records.
         impure=None,
+        unused=None,
         erased=said | {"rows": {table: count for table, count in run.counts.items() if count}},
         seconds={"commit": time.perf_counter() - started},
     )

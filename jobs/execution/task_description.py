@@ -89,6 +89,8 @@ class TaskReport:
     """Recorded times that it took."""
     impure: dict[str, str] = field(default_factory=dict)
     """Steps that answered otherwise the second time, and about which record."""
+    unused: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By topic: what of it came to nothing (jobs/task/unused_input.py)."""
     requests: dict[str, int] = field(default_factory=dict)
     """To an object store, by kind, that another process than the driver made for it."""
     has_failed: bool = False

@@ -446,6 +446,7 @@ class TaskRun:
             signals=self.signals,
             advances=task.advances,
             impure=task.impure,
+            unused=task.unused.report(task.graph, task.counts.by_operator),
             has_failed=self.has_failed,
             seconds=self.watch.seconds,
             # Linux counts in KiB.

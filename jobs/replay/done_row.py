@@ -11,6 +11,7 @@ from .books import add_books, add_refusals
 from .increment_report import lateness_counts, task_seconds, total_lateness, total_numbers
 from .left_out import left_out, restarts_taken
 from .plan import Plan
+from .unused_input import unused_input
 
 
 def done_row_of(
@@ -50,6 +51,7 @@ def done_row_of(
         seconds_by_sub_topology={sub: task_seconds(of_sub) for sub, of_sub in by_id.items()},
         operators=total_numbers(reports),
         impure={node: said for report in reports for node, said in report.impure.items()} or None,
+        unused=unused_input(reports) or None,
         recorded_to=((previous.recorded_to or {}) | (plan.row.recorded_to or {})) or None,
         excluded=left_out(previous, plan.row),
         restarts=restarts_taken(previous, plan.row),

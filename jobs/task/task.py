@@ -47,6 +47,7 @@ from .record_counts import Counts, LatenessTotals
 from .record_run import BY_RECORD, RecordRun, empty_batches_of
 from .shared_stores import connect_stores, let_views_put
 from .time_extraction import refuse_invalid_times
+from .unused_input import UnusedInput
 
 CHUNK_RECORDS = 131_072
 """Measured: a chunk's rows and slots then fit the cache; twice or half as many cost 5 to 8 % more."""
@@ -101,6 +102,7 @@ class Task:
         differed between its two answers.
         """
         self.impure: dict[str, str] = {}
+        self.unused = UnusedInput(sub_topology.sources)
         self.trial: TrialHandling | None = None
         """In a trial run, where failures are noted: the records that caused them may not be there in the final run."""
         self.advances = 0
@@ -272,6 +274,7 @@ class Task:
         # A record that became a dead letter at a step counts as that alone, even where another branch applied it.
         unread[list(chunk.failures)] = True
         self._count(chunk, unread)
+        self.unused.count(input_, chunk, unread)
         return self._result(chunk_run, chunk, input_, takes, reasons)
 
     def _chunk_run(self, chunk: Chunk) -> ChunkRun:
@@ -394,6 +397,7 @@ class Task:
             if number < topics or source.is_global:
                 batch, bad, why = self._decoder.decode(source, input_.tables[number], rows)
                 readable[rows] = ~bad
+                self.unused.look(number, input_.tables[number], batch.value.all())
                 batches[name] = batch.where(~bad & (batch.time_ms >= 0))
                 # Every task reads all of a global table: with letters of it each task would write the same ones.
                 if number < topics:

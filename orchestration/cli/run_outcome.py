@@ -6,7 +6,9 @@ The command prints in lines of its own which landed records wait, and for what.
 """
 
 from collections.abc import Sequence
+from shlex import quote
 
+from ...jobs.replay import unused_input
 from ...jobs.replay.books import is_nothing_applied
 from ...jobs.replay.increment_report import IncrementReport
 from ...jobs.replay.waiting_inputs import WaitingInput
@@ -29,19 +31,22 @@ def warnings_of(
     ``refused``: up to which share records are refused without a word. ``warehouse`` and ``pipeline``: as in the
     commands that show the records.
     """
+    given = (("--warehouse", warehouse), ("--pipeline", pipeline))
+    where = "".join(f" {option} {quote(name)}" for option, name in given if name is not None)
     return [
-        *_unusual(reports, waits),
+        *_unusual(reports, waits, where),
         *(f"{said}; see `{show_command(table, warehouse, pipeline)}`" for said, table in _refused(reports, refused)),
     ]
 
 
-def _unusual(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput]) -> list[str]:
+def _unusual(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput], where: str = "") -> list[str]:
     impure = {node: said for report in reports for node, said in (report.done.impure or {}).items()}
     held_back = 0 if reports else sum(each.records for each in waits)
     return [
         *([f"nothing was replayed: all {held_back:,} unread records wait for other partitions"] if held_back else []),
         *(f"{sentence}; a run that is still at work on it is refused" for sentence in takeovers(reports)),
         *(f"step {node} does not answer alike twice: {said}; functions must be pure" for node, said in impure.items()),
+        *unused_input.sentences(reports, where),
     ]
 
 

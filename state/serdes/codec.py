@@ -127,6 +127,12 @@ class Codec(ABC):
         """
         return None
 
+    def names_of(self, binary: pa.BinaryArray) -> set[str] | None:
+        """Names of all fields that the texts have, declared or not; a.b is the field b of the object a. None: texts of
+        the format have no names.
+        """
+        return None
+
     @property
     def can_change(self) -> bool:
         """Whether its Python values can be changed in place."""

@@ -140,6 +140,9 @@ class DoneRow(RowContent):
     """Before `cut_to`: records before which tasks began again with their stream times at -1."""
     impure: dict[str, str] | None = None
     """Steps that answered otherwise when they were asked again about the same records, with what differed first."""
+    unused: dict[str, dict[str, Any]] | None = None
+    """By topic: how many records, where all of them were left out, and declared fields that none of them has
+    (jobs/replay/unused_input.py)."""
     moments: int | None = None
     """How many recorded times tasks took."""
     by_arrival: bool = False

@@ -13,6 +13,7 @@ from ..codec import Codec, Decoded, Read, Write
 from ..handed_over import taking
 from ..text import byte_lengths
 from . import single_texts
+from .field_names import field_names
 from .json_reader import read_json
 from .json_schema import schema_text
 from .json_writer import encode_json
@@ -58,6 +59,9 @@ class JsonCodec(Codec):
 
     def from_python(self, values: list[Any]) -> pa.Array:
         return values_from_python(values, self.schema, "Serde.json")
+
+    def names_of(self, binary: pa.BinaryArray) -> set[str] | None:
+        return field_names(binary.to_pylist()) if self.has_fields else None
 
     def value_writer(self) -> Write:
         return single_texts.value_writer(self.schema)
