@@ -3,8 +3,14 @@
 Owns how near a name must be, and the words. Rule: nothing is guessed and used; it is only said.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+
+
+def near_names(name: str, known: Mapping[str, str]) -> list[str]:
+    """At most two values of ``known``: those whose keys are nearest to ``name``, the nearest first. Case is ignored."""
+    folded = {key.casefold(): key for key in [*known][::-1]}
+    return [known[folded[near]] for near in get_close_matches(name.casefold(), folded, n=2, cutoff=0.6)]
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str, *, likeness: float = 0.6) -> str:

@@ -5,7 +5,6 @@ increment's done row, through jobs/history/committed_tables.py and jobs/history/
 of one ``AsOf`` are of one increment.
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from polars.exceptions import PolarsError
 
 from ...state.errors import ConfigError, LedgerError
 from ...state.tables.branch_files import TablePart, table_names, table_parts
@@ -27,7 +25,8 @@ from ...state.tables.rows_in_force import in_force
 from ...state.tables.warehouse import Warehouse
 from ..topology.topology import Topology
 from .committed_tables import done_row, read_changelog, read_newest, read_state, read_table
-from .query_rules import QUERY, refuse_what_is_no_query, refuse_what_reads_files
+from .landed_tables import landed_tables
+from .queries import run_query
 from .store_reader import read_store
 
 if TYPE_CHECKING:
@@ -179,23 +178,10 @@ class AsOf:
         """Answer of a SELECT, by polars' SQLContext. Only tables that it names are read.
 
         An output's name means its newest records, a store's its rows; ``"outputs/x"``, ``"state/y"``, ``dropped`` and
-        so on, in double quotes where they have a slash, mean every row of the table up to the increment. Fields of a
-        value are ``value.clicks``. Raises ConfigError for what polars refuses, for another statement than a query, and
-        for a query that reads files (jobs/history/query_rules.py).
+        so on, in double quotes where they have a slash, mean every row of the table up to the increment.
+        ``"landed/clicks"`` is a landed topic, whole whatever the increment. Raises ConfigError as ``run_query``.
         """
-        context, names = pl.SQLContext(), self.names()
-        known = ", ".join(f'"{name}"' if "/" in name or "-" in name else name for name in sorted(names))
-        refuse_what_is_no_query(query, known)
-        for name, read in names.items():
-            if re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", query):
-                context.register(name, _frame(read()).lazy())
-        try:
-            frame = context.execute(query, eager=False)
-            refuse_what_reads_files(frame, known)
-            return frame.collect()
-        except PolarsError as error:
-            sentence = str(error).strip().splitlines()[0]
-            raise ConfigError("sql", QUERY, sentence, f"tables are {known}") from error
+        return run_query(query, self.names() | landed_tables(self._pipeline[0]))
 
     def register(self, spark: "SparkSession") -> list[str]:
         """Register what ``sql`` knows as temporary views of Spark, under the same names (backquote those with a slash
@@ -228,9 +214,3 @@ class AsOf:
     @property
     def _pipeline(self) -> tuple[Warehouse, str]:
         return self.history.warehouse, self.history.pipeline
-
-
-def _frame(table: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame

@@ -6,23 +6,11 @@ times. What is out of play (`replay exclude`) is none.
 
 import pyarrow as pa
 
-from ...state.tables.in_place import no_headers
-from ...state.tables.warehouse import HEADERS, Warehouse
+from ...state.tables.warehouse import Warehouse
 from ..tape.landed_slice import Slice
 from ..tape.landed_topic import Landed
+from .landed_tables import RECORDS, records_of
 from .row_choice import RowChoice
-
-_COLUMNS = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.int64()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", HEADERS),
-    ]
-)
-_ROWS = 1 << 16
 
 
 def last_landed(warehouse: Warehouse, topic: str, last: int, key: str | None = None) -> tuple[pa.Table, int]:
@@ -33,10 +21,11 @@ def last_landed(warehouse: Warehouse, topic: str, last: int, key: str | None = N
     the topic is read, without one the ends of its partitions. Raises ConfigError for a topic that has not landed.
     """
     landed = Landed.of(warehouse, topic)
-    tables, total = [_COLUMNS.empty_table()], 0
+    tables, total = [RECORDS.empty_table()], 0
     for partition, end in landed.ends.items():
         whole = landed.slice(partition, 0, end)
-        rows = _rows(whole if key is not None else _end_of(whole, last), int(partition), RowChoice(key))
+        part, chosen = whole if key is not None else _end_of(whole, last), RowChoice(key)
+        rows = records_of(part, int(partition), lambda chunk, chosen=chosen: chosen.of(chunk)[0])  # type: ignore[misc]
         total += len(rows) if key is not None else whole.count()
         tables.append(rows.slice(max(0, len(rows) - last)))
     rows = pa.concat_tables(tables).sort_by([(name, "ascending") for name in ("timestamp", "partition", "offset")])
@@ -51,15 +40,3 @@ def _end_of(whole: Slice, last: int) -> Slice:
     while (end := whole.part(whole.end - width, whole.end)).count() < last and width < whole.end:
         width *= 2
     return end
-
-
-def _rows(part: Slice, partition: int, chosen: RowChoice) -> pa.Table:
-    tables = [_COLUMNS.empty_table()]
-    for chunk in part.chunks(_ROWS):
-        chunk, _ = chosen.of(chunk)
-        columns = {name: chunk[name] for name in _COLUMNS.names if name in chunk.column_names}
-        columns["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), len(chunk))
-        if "headers" not in columns:
-            columns["headers"] = no_headers(len(chunk))
-        tables.append(pa.table([columns[name] for name in _COLUMNS.names], schema=_COLUMNS))
-    return pa.concat_tables(tables)

@@ -18,6 +18,10 @@ _READS = re.compile(
     r"(?i)\b((?:read|scan)_(?:csv|parquet|ipc|ipc_stream|json|ndjson|avro|delta|excel|iceberg|lines)\b)"
 )
 _SCANS = re.compile(r"^\s*(\w+ SCAN \[.*)", re.MULTILINE)
+_NAME_MS = r"([\w.\"]*_ms\"?)"
+_CASTS_MS = re.compile(
+    rf"(?i)\bcast\s*\(\s*{_NAME_MS}\s+as\s+(?:datetime|timestamp)|{_NAME_MS}\s*::\s*(?:datetime|timestamp)"
+)
 
 
 def refuse_what_is_no_query(query: str, tables: str) -> None:
@@ -37,3 +41,15 @@ def refuse_what_reads_files(frame: pl.LazyFrame, tables: str) -> None:
     scans = _SCANS.search(frame.explain(optimized=False))
     if scans is not None:
         raise ConfigError("sql", QUERY, f"a plan that reads files ({scans[1]})", f"tables are {tables}")
+
+
+def time_hint(query: str) -> str | None:
+    """What to write in the place of a cast of milliseconds to a datetime, which gives times of 1970; None: no such."""
+    cast = _CASTS_MS.search(query)
+    if cast is None:
+        return None
+    column = cast[1] or cast[2]
+    return (
+        f"{column} is in milliseconds, and a cast to a datetime takes microseconds, so its times are in 1970; "
+        f"write CAST({column} * 1000 AS DATETIME)"
+    )

@@ -15,40 +15,53 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ....jobs.history.committed_tables import read_newest, read_state, read_table
+from ....jobs.history.landed_tables import landed_table
 from ....jobs.history.row_choice import RowChoice
 from ....state.errors import ConfigError
-from ....state.tables.names import OUTPUTS, STATE, TableName
+from ....state.tables.names import LANDED, OUTPUTS, STATE, TableName
 from ....state.tables.warehouse import Warehouse
 from ...text_tables import json_value
 from .. import options
 from ..command import argument, command, option
-from .show import table_of
+from .show import refuse_options, refuse_unknown, table_of
 
 BATCH_ROWS = 10_000
 """Of JSON lines that are in memory as Python's objects."""
 
 
 @command()
-@argument("name", metavar="OUTPUT", help="an output, state/STORE, dropped or dead_letter")
+@argument("name", metavar="OUTPUT", help="an output, state/STORE, dropped, dead_letter or landed/TOPIC")
 @options.warehouse
-@options.pipeline
+@option(
+    "--pipeline",
+    metavar="NAME",
+    takes_default=True,
+    help="folder of its tables in the warehouse; none for landed/TOPIC",
+)
 @option("--out", required=True, metavar="FILE", help="what is written: a path that ends in .parquet, .csv or .jsonl")
 @option("--changelog", is_flag=True, help="every record instead of the newest of each key")
 @options.increment
 @options.key
 @options.window
 def export(
-    name: str, warehouse: str, pipeline: str, out: str, changelog: bool, increment: int | None, key: str | None,
+    name: str, warehouse: str, pipeline: str | None, out: str, changelog: bool, increment: int | None, key: str | None,
     window: str | None,
 ) -> int:  # fmt: skip
-    """Write the rows of an output, a store, the drops or the dead letters into a file. Times are milliseconds."""
+    """Write the rows of an output, a store, the drops, the dead letters or a landed topic into a file.
+
+    Times are milliseconds. Of a landed topic, record_time is a timestamp as well.
+    """
     path = Path(out)
     if path.suffix not in _WRITERS or "://" in out:
         expected = f"a path on this machine that ends in {', '.join(_WRITERS)}"
         raise ConfigError("--out", expected, repr(out), "choose one of these")
     table, opened = table_of(name), Warehouse(warehouse)
     kind, named = TableName(table).kind, TableName(table).name
-    if changelog or kind not in (OUTPUTS, STATE):
+    if kind == LANDED:
+        rows = _landed(opened, name, changelog=changelog, increment=increment, window=window)
+    elif pipeline is None:
+        raise ConfigError(f"export {name}", "the pipeline whose table it is", "none", "name it with --pipeline")
+    elif changelog or kind not in (OUTPUTS, STATE):
         rows = read_table(opened, pipeline, table, increment=increment)
     else:
         rows = (read_newest if kind == OUTPUTS else read_state)(opened, pipeline, named, increment=increment)
@@ -56,6 +69,15 @@ def export(
     _write_whole(path, lambda part: _WRITERS[path.suffix](rows, part))
     print(f"{table}: {total:,} {'row' if total == 1 else 'rows'} in {out}, {path.stat().st_size:,} bytes")
     return 0
+
+
+def _landed(warehouse: Warehouse, name: str, *, changelog: bool, increment: int | None, window: str | None) -> pa.Table:
+    """All records of a topic. Raises ConfigError for options that it does not know."""
+    given = {"--changelog": changelog, "--increment": increment is not None, "--window": window is not None}
+    refuse_options(f"export {name}", [option for option, is_there in given.items() if is_there])
+    topic = name.partition("/")[2]
+    refuse_unknown(f"export {name}", warehouse, topic)
+    return landed_table(warehouse, topic)
 
 
 def _write_whole(path: Path, write: Callable[[Path], None]) -> None:

@@ -18,6 +18,9 @@ from ....jobs.explain.output_rows import dropped_record, find_output_rows
 from ....jobs.explain.record_values import values_of
 from ....jobs.history.history import AsOf, History
 from ....jobs.history.inspection import all_counters, counters_of, inspect_store, read_positions, task_positions
+from ....jobs.history.landed_tables import landed_tables
+from ....jobs.history.queries import run_query
+from ....jobs.history.query_rules import time_hint
 from ....jobs.topology import Topology
 from ....state.tables.warehouse import WINDOW, Warehouse
 from ...progress_lines import progress_on
@@ -39,20 +42,33 @@ SENTENCES_MAX = 3
 
 
 @command()
-@argument("query", metavar="SELECT", help="over outputs, stores, dropped, dead_letter")
+@argument("query", metavar="SELECT", help='over outputs, stores, dropped, dead_letter, "landed/TOPIC"')
 @options.warehouse
-@options.pipeline
+@option(
+    "--pipeline",
+    metavar="NAME",
+    takes_default=True,
+    help='folder of its tables in the warehouse; none where "landed/TOPIC" alone is asked',
+)
 @options.topology_option("show stores as their readers see them")
 @options.increment
 @options.limit
 @options.as_json
 @options.raw
 def sql(
-    query: str, warehouse: str, pipeline: str, topology: str | None, increment: int | None, limit: int, as_json: bool,
-    raw: bool,
+    query: str, warehouse: str, pipeline: str | None, topology: str | None, increment: int | None, limit: int,
+    as_json: bool, raw: bool,
 ) -> int:  # fmt: skip
-    """Ask outputs and stores as of an increment, in SQL."""
-    frame = _as_of(warehouse, pipeline, topology, increment).sql(query)
+    """Ask outputs and stores as of an increment, and landed topics, in the SQL of polars."""
+    if (hint := time_hint(query)) is not None:
+        print(f"replay: warning: {hint}", file=sys.stderr)
+    opened = Warehouse(warehouse)
+    landed = landed_tables(opened)
+    asks_landed = any(name in query for name in landed)
+    if pipeline is None or (asks_landed and History(opened, pipeline).ledger.last_done() is None):
+        frame = run_query(query, landed)
+    else:
+        frame = _as_of(warehouse, pipeline, topology, increment).sql(query)
     rows = frame.head(limit).to_dicts()
     if as_json:
         print_json({"rows": rows, "total": frame.height})

@@ -102,7 +102,7 @@ def _rows(asked: ShowOptions, table: str) -> tuple[pa.Table, int]:
             "--pipeline": is_given("pipeline"), "--increment": asked.increment is not None,
             "--topology": asked.topology is not None, "--changelog": asked.changelog,
         }  # fmt: skip
-        _refuse_options(asked.name, [option for option, is_there in given.items() if is_there])
+        refuse_options(f"show {asked.name}", [option for option, is_there in given.items() if is_there])
         topic = table.partition("/")[2]
         return _landed(asked, warehouse, topic) if kind == LANDED else chosen.of(_landed_dead_letters(warehouse, topic))
     if asked.pipeline is None:
@@ -127,29 +127,31 @@ def _records(asked: ShowOptions, warehouse: Warehouse, pipeline: str, table: str
     return rows.slice(max(len(rows) - limit, 0)), total
 
 
-def _refuse_options(name: str, given: list[str]) -> None:
+def refuse_options(place: str, given: list[str]) -> None:
     """Raises ConfigError: options of a pipeline's tables say nothing about a topic's landing."""
     if given:
         next_step = "leave it out: a topic's landing belongs to no pipeline, and rows of all its increments are shown"
-        raise ConfigError(f"show {name}", f"no {given[0]}", " ".join(given), next_step)
+        raise ConfigError(place, f"no {given[0]}", " ".join(given), next_step)
 
 
 def _landed(asked: ShowOptions, warehouse: Warehouse, topic: str) -> tuple[pa.Table, int]:
     """Its last records; ``headers`` only where one of them has any."""
-    _refuse_unknown(asked.name, warehouse, topic)
+    refuse_unknown(f"show {asked.name}", warehouse, topic)
+    if asked.window is not None:
+        query = f"""SELECT * FROM "{LANDED}/{topic}" WHERE record_time_ms >= …"""
+        raise ConfigError(f"show {asked.name}", "no --window", asked.window, f"ask by time: `replay sql '{query}'`")
     limit = asked.limit if asked.last is None else asked.last
     rows, total = last_landed(warehouse, topic, limit, asked.key)
-    rows, _ = RowChoice(window=asked.window).of(rows)
     return rows if _has_headers(rows) else rows.drop_columns("headers"), total
 
 
-def _refuse_unknown(name: str, warehouse: Warehouse, topic: str) -> None:
+def refuse_unknown(place: str, warehouse: Warehouse, topic: str) -> None:
     """Raises ConfigError for a topic that was never landed."""
     known = warehouse.topics()
     if topic not in known:
         expected = f"a topic that has landed, one of {', '.join(known) or '(none)'}"
         next_step = did_you_mean(topic, known, "name one of them")
-        raise ConfigError(f"show {name}", expected, repr(topic), next_step)
+        raise ConfigError(place, expected, repr(topic), next_step)
 
 
 def _landed_dead_letters(warehouse: Warehouse, topic: str) -> pa.Table:
@@ -158,7 +160,7 @@ def _landed_dead_letters(warehouse: Warehouse, topic: str) -> pa.Table:
     """
     from ....jobs.landing.bad_rows import landed_dead_letters
 
-    _refuse_unknown(f"{LANDED_DEAD_LETTER}/{topic}", warehouse, topic)
+    refuse_unknown(f"show {LANDED_DEAD_LETTER}/{topic}", warehouse, topic)
     rows = landed_dead_letters(warehouse, topic)
     nothing = [name for name in rows.column_names if rows[name].null_count == len(rows)]
     return rows if not len(rows) else rows.drop_columns(nothing)

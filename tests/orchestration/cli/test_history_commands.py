@@ -122,3 +122,32 @@ def test_explain_refuses_a_record_that_is_not_there(run, replayed):
 
     assert (code, out) == (2, "")
     assert err.startswith("replay: record clicks:0:99: expected an offset below 8, the next one to land, got 99;")
+
+
+def test_sql_asks_a_landed_topic_with_a_pipeline_with_none_and_with_one_that_never_ran(run, replayed):
+    query = 'SELECT value.page AS page, count(*) AS n FROM "landed/clicks" GROUP BY page ORDER BY n DESC LIMIT 1'
+    warehouse = ("--warehouse", replayed.root)
+
+    answers = {run("sql", query, *warehouse, *more) for more in ((), ("--pipeline", "shop"), ("--pipeline", "new"))}
+
+    assert len(answers) == 1
+    ((code, out, err),) = answers
+    assert (code, err) == (0, "")
+    assert out.startswith("page  n\n----  -\nhome  ")
+
+
+def test_sql_warns_of_a_cast_that_gives_times_of_1970(run, replayed):
+    code, _, err = run("sql", "SELECT CAST(record_time_ms AS DATETIME) AS at FROM sessions", *place(replayed))
+
+    assert code == 0
+    assert err == (
+        "replay: warning: record_time_ms is in milliseconds, and a cast to a datetime takes microseconds, so its times "
+        "are in 1970; write CAST(record_time_ms * 1000 AS DATETIME)\n"
+    )
+
+
+def test_a_landed_topic_has_no_windows(run, replayed):
+    code, _, err = run("show", "landed/clicks", "--window", "100", "--warehouse", replayed.root)
+
+    assert code == 2
+    assert """`replay sql 'SELECT * FROM "landed/clicks" WHERE record_time_ms >= …'`""" in err
