@@ -44,15 +44,23 @@ class BadRow:
         )
 
 
+def _unlike(share: float, limit: float) -> tuple[str, str]:
+    """Both as percent, with as many digits as it takes to see that they differ."""
+    digits = next((n for n in range(1, 12) if f"{share:.{n}%}" != f"{limit:.{n}%}"), 12)
+    return f"{share:.{digits}%}", f"{limit:.{digits}%}"
+
+
 def refuse_too_many(
     source: FileSource, name: str, rows: int, bad: int, first: tuple[int, str, str], most: float
 ) -> None:
     """Raises LandingError when ``bad`` of a file's ``rows`` are more than the share ``most``; ``first``: line or row of
-    the first, what was expected, what was got.
+    the first, what was expected, what was got. A single bad row beside good ones is allowed, unless ``most`` is 0.
     """
-    if bad > most * rows:
+    is_allowed = bad == 1 and rows > 1 and most > 0
+    if bad > most * rows and not is_allowed:
+        share, limit = _unlike(bad / rows, most)
         next_step = (
-            f"{bad:,} of {rows:,} rows of the file do not fit ({bad / rows:.1%}), more than {most:.1%}: correct the "
+            f"{bad:,} of {rows:,} rows of the file do not fit ({share}), more than {limit}: correct the "
             "file, or the mapping, and land again, or allow more (--max-bad-share)"
         )
         number, expected, got = first

@@ -32,6 +32,7 @@ class LandingRules:
     lies in place then has them as they are now. ``"erase"``: those that are gone are erased from the topic, too, as by
     ``erase``; others are refused.
     ``max_bad_share``: the landing stops, too, where more than this share of a file's rows do not fit (0.01: 1 %).
+    One bad row of several is allowed, unless it is 0.
     ``max_future``: a record whose time is later than the machine's clock by more is a dead letter ("1d"); None: none
     is, as in Kafka. In place, where there are no dead letters, it is refused, as every bad row is.
     ``plausible_since``: a day (ISO 8601); the landing warns of records before it, and of those later than a day after

@@ -19,9 +19,10 @@ FILE = "replay.toml"
 WAREHOUSE_VARIABLE = "REPLAY_WAREHOUSE"
 STORAGE_OPTIONS = "storage_options"
 """A table in the file: what ``--storage-option`` says, name by name."""
-_TYPES: dict[str, tuple[type, str]] = {
+_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "warehouse": (str, "text"), "pipeline": (str, "text"), "topology": (str, "text"), "local": (bool, "true or false"),
-    "master": (str, "text"), "storage_timeout": (str, "text"), STORAGE_OPTIONS: (dict, "a table of texts"),
+    "master": (str, "text"), "storage_timeout": (str, "text"),
+    "max_bad_share": ((float, int), "a number from 0 to 1"), STORAGE_OPTIONS: (dict, "a table of texts"),
 }  # fmt: skip
 _REQUIRED_ALONE = frozenset({"pipeline", "topology"})
 

@@ -173,7 +173,7 @@ def test_spark_keeps_the_same_rows(spark, warehouse, tmp_path, monkeypatch):
 # How many are too many
 
 
-@pytest.mark.parametrize(("bad", "of", "stops"), [(1, 100, False), (2, 100, True), (1, 99, True), (3, 300, False)])
+@pytest.mark.parametrize(("bad", "of", "stops"), [(1, 100, False), (2, 100, True), (2, 99, True), (3, 300, False)])
 def test_more_than_one_per_cent_of_a_files_rows_stop_the_landing(warehouse, tmp_path, bad, of, stops):
     directory = write(tmp_path / "in", {"a.jsonl": lines(bad, of)})
     if not stops:
@@ -193,9 +193,9 @@ def test_more_than_one_per_cent_of_a_files_rows_stop_the_landing(warehouse, tmp_
 
 
 def test_the_share_is_that_of_the_file_and_not_of_the_landing(warehouse, tmp_path):
-    directory = write(tmp_path / "in", {"a.jsonl": lines(0, 1_000), "b.jsonl": lines(1, 50)})
+    directory = write(tmp_path / "in", {"a.jsonl": lines(0, 1_000), "b.jsonl": lines(2, 50)})
 
-    with pytest.raises(LandingError, match=r"b\.jsonl, line 1: .* 1 of 50 rows of the file do not fit"):
+    with pytest.raises(LandingError, match=r"b\.jsonl, line 1: .* 2 of 50 rows of the file do not fit"):
         land(warehouse, directory)
 
 
@@ -358,3 +358,29 @@ def test_a_file_of_json_that_has_no_lines_is_refused_with_what_makes_them(wareho
         land(warehouse, directory)
 
     assert raised.value.place.endswith("a.json, line 1")
+
+
+# One of a few
+
+
+@pytest.mark.parametrize(("bad", "of", "most", "lands"), [
+    (1, 40, 0.01, True), (1, 2, 0.01, True), (2, 40, 0.01, False), (1, 1, 0.01, False), (1, 40, 0.0, False),
+])  # fmt: skip
+def test_one_bad_row_beside_good_ones_is_allowed_in_a_short_file(warehouse, tmp_path, bad, of, most, lands):
+    write(tmp_path / "in", {"a.jsonl": lines(bad, of)})
+    if lands:
+        land(warehouse, tmp_path / "in", rules={"max_bad_share": most})
+        assert len(letters(warehouse)) == bad
+    else:
+        with pytest.raises(LandingError, match=f"{bad} of {of} rows of the file do not fit"):
+            land(warehouse, tmp_path / "in", rules={"max_bad_share": most})
+
+
+@pytest.mark.parametrize(("bad", "of", "want"), [
+    (101, 10_000, r"\(1\.01%\), more than 1\.00%"), (2, 40, r"\(5\.0%\), more than 1\.0%"),
+])  # fmt: skip
+def test_a_share_just_above_the_limit_is_said_with_the_digits_that_differ(warehouse, tmp_path, bad, of, want):
+    write(tmp_path / "in", {"a.jsonl": lines(bad, of)})
+
+    with pytest.raises(LandingError, match=want):
+        land(warehouse, tmp_path / "in")

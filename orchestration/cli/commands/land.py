@@ -37,6 +37,7 @@ from ....jobs.landing.recorded_restarts import record_restarts
 from ....jobs.landing.recorded_time import record_idle, record_tick
 from ....jobs.landing.serde_mapping import Serdes, refuse_undecodable, with_serdes
 from ....state.errors import ConfigError
+from ....state.near_names import did_you_mean
 from ....state.tables.warehouse import Warehouse
 from ....state.times import duration_ms
 from ...engines import spark_to_land
@@ -45,6 +46,7 @@ from ...text_tables import print_json, print_table
 from .. import options
 from ..command import OneOf, argument, command, is_given, option, partition_and_offset
 from ..exit_codes import ExitCode
+from ..unread_topics import unread_topic
 from .advance import print_complete, print_recorded
 
 FILES, LAKE, KAFKA = "Files", "Tables of a lake (columns are named as those of files)", "Kafka"
@@ -320,7 +322,7 @@ class LandOptions:
     default=0.01,
     metavar="SHARE",
     section=RULES,
-    help="stop where more of a file's rows do not fit (default 0.01: 1 %)",
+    help="stop where more of a file's rows do not fit (default 0.01: 1 %); one bad row of several is allowed unless 0",
 )
 @option("--max-future", metavar="DURATION", section=RULES, help="records later than the clock by more are dead letters")
 @option("--plausible-since", default="1980-01-01", metavar="DAY", section=RULES, help="warn of times before it")
@@ -346,6 +348,9 @@ def land(**given: Any) -> int:
     _refuse_unread(asked.topic, given)
     idle_after_ms = None if asked.idle_after is None else duration_ms(asked.idle_after, "--idle-after")
     warehouse, source = Warehouse(asked.warehouse), _source(asked)
+    unread = unread_topic(warehouse, asked.topic) if asked.topology is None else None
+    if unread is not None:
+        print(f"replay: warning: {unread}", file=sys.stderr)
     if asked.dry_run:
         return _dry_run(asked, warehouse, source)
     with closing(progress_on(sys.stderr)) as progress:
@@ -358,7 +363,8 @@ def land(**given: Any) -> int:
     is_completed = record_complete(warehouse, asked.topic) if asked.complete else False
     if asked.as_json:
         times = {"stream_time_ms": recorded, "tick_ms": ticked, "is_completed": is_completed}
-        print_json(asdict(report) | times | restarted)
+        warnings = {"warnings": [*([] if unread is None else [unread]), *report.warnings]}
+        print_json(asdict(report) | warnings | times | restarted)
     else:
         _print_landed(report)
         if asked.idle_after is not None:
@@ -370,7 +376,7 @@ def land(**given: Any) -> int:
         if restarts:
             _print_restarts(asked.topic, restarted)
     quiet = ExitCode.DONE if report.increments else ExitCode.NOTHING_NEW
-    code = ExitCode.WARNINGS if report.warnings else quiet
+    code = ExitCode.WARNINGS if report.warnings or unread is not None else quiet
     return code.unless_detailed(asked.detailed_exit_code)
 
 
@@ -692,8 +698,9 @@ def _serdes(reference: str, topic: str, landed: list[str]) -> Serdes:
     for node in topology.graph.nodes.values():
         if node.landed_topic == topic:
             return Serdes(node.shape.key, node.shape.value)
-    topics = ", ".join(topology.source_topics())
-    raise ConfigError(f"--for {reference}", f"a topology that reads {topic}", f"one of {topics}", "name another one")
+    topics = topology.source_topics()
+    next_step = did_you_mean(topic, topics, "name another one")
+    raise ConfigError(f"--for {reference}", f"a topology that reads {topic}", f"one of {', '.join(topics)}", next_step)
 
 
 def _gap(gap: tuple[int, int] | None) -> str | None:

@@ -53,6 +53,14 @@ def test_a_run_needs_no_words_where_the_file_has_them(folder):
     assert taken("explain", "--record", "clicks:0:0")["topology"] == "topology.py:topology"
 
 
+@pytest.mark.parametrize(("said", "want"), [("0.05", 0.05), ("1", 1.0)])
+def test_a_landing_takes_its_share_of_bad_rows_from_the_file(folder, said, want):
+    (folder / "replay.toml").write_text(f'warehouse = "W"\nmax_bad_share = {said}\n')
+
+    assert taken("land", "clicks", "--files", "in")["max_bad_share"] == want
+    assert taken("land", "clicks", "--files", "in", "--max-bad-share", "0.5")["max_bad_share"] == 0.5
+
+
 def test_what_works_on_all_pipelines_or_without_code_still_does(folder):
     (folder / "replay.toml").write_text('warehouse = "W"\npipeline = "shop"\ntopology = "t.py"\n')
 
@@ -81,7 +89,7 @@ def test_storage_options_are_for_a_warehouse_that_is_a_uri(folder):
     ("text", "want"),
     [
         ('warehuose = "W"', "replay.toml: expected one of warehouse, pipeline, topology, local, master, "
-                            "storage_timeout, storage_options, got 'warehuose'; did you mean 'warehouse'?"),
+                            "storage_timeout, max_bad_share, storage_options, got 'warehuose'; did you mean 'warehouse'?"),
         ("local = 1", "replay.toml, local: expected true or false, got a value of another type; correct it"),
         ("storage_options = { A = 7 }", "replay.toml, storage_options: expected a table of texts, got a value of "),
         ("warehouse = ", "replay.toml: expected a file of TOML, got Invalid value (at line 1, column 13)"),

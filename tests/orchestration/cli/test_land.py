@@ -175,8 +175,39 @@ def test_warnings_are_on_stderr_and_have_an_exit_code(land, tmp_path):
     assert land("t", detailed)[0] == 3
     assert land("u")[0] == 0
     assert land("v", "--on-bad-row", "stop")[0] == 1
-    assert land("v", "--max-bad-share", "0.001")[0] == 1
+    assert land("v", "--max-bad-share", "0")[0] == 1
     assert land("v", detailed, "--plausible-since", "2027-01-01", "--pattern", "a*")[2].count("replay: warning") == 2
+
+
+def test_a_first_landing_warns_of_a_topic_that_the_project_does_not_read(land, tmp_path, topology, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, {"replay.toml": 'topology = "topology.py:topology"\n'})
+    write(tmp_path / "in", {"a.jsonl": f'{{"t":{NOON}}}\n'})
+    does_not = "the topology topology.py:topology of replay.toml does not read this topic"
+
+    code, out, err = land("price", "--detailed-exit-code")
+
+    assert (code, err) == (5, f"replay: warning: price: {does_not}; did you mean 'prices'?")
+    assert "price: 1 record landed" in out
+    assert "does not read" not in land("price", "--new-mapping", "--key", "t")[2]  # it is there now, as it was meant
+    assert land("other")[2] == f"replay: warning: other: {does_not}; it reads prices, doubles, counts"
+    assert [land(name)[2] for name in ("prices", "a")] == ["", ""]  # it reads one and writes the other
+
+
+@pytest.mark.parametrize("content", ["raise ValueError(1)\n", None])
+def test_a_topology_that_cannot_be_loaded_does_not_stop_a_landing(land, tmp_path, monkeypatch, content):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, {"replay.toml": 'topology = "topology.py:topology"\n'})
+    write(tmp_path, {} if content is None else {"topology.py": content})
+    write(tmp_path / "in", {"a.jsonl": f'{{"t":{NOON}}}\n'})
+
+    assert land("clicks")[::2] == (0, "")
+
+
+def test_for_names_topics_that_are_nearly_the_same(land, tmp_path, topology):
+    write(tmp_path / "in", {"a.jsonl": f'{{"t":{NOON}}}\n'})
+
+    assert "got one of prices, doubles, counts; did you mean 'prices'?" in land("price", "--for", topology)[2]
 
 
 def test_files_that_are_left_out_are_a_warning_also_where_nothing_is_new(land, tmp_path):
@@ -255,7 +286,7 @@ def test_the_last_records_of_a_topic_are_shown(land, tmp_path, capsys):
     assert " ".join(more) == "… 2 of 5 rows; --limit shows more"
     assert [record[3] for record in shown("--key", "b")[2:]] == ["b", "b"]
     assert main(["show", "landed/t", "--warehouse", str(tmp_path / "w"), "--window", "0"]) == 2
-    assert "expected a table with the column window_start_ms" in capsys.readouterr().err
+    assert "expected no --window, got 0; ask by time: `replay sql" in capsys.readouterr().err
 
 
 def test_settings_for_one_call_are_options(land, tmp_path):
