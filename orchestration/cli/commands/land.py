@@ -498,6 +498,7 @@ def _with_mapping(
     """The source as the serdes of a topology say, where one is named, and what shows its first record."""
     serdes = None
     if asked.topology is not None:
+        progress.doing("loading the topology; on the first use of this installation Python compiles its libraries")
         serdes = _serdes(asked.topology, asked.topic, warehouse.topics())
         if isinstance(source, FileSource):
             known = source.with_format_of(file.name for file in find_files(source, asked.topic).files)
@@ -507,9 +508,10 @@ def _with_mapping(
         progress.close()  # a bar and this must not share a line
         if first.is_first and not asked.as_json:
             _quietly(lambda: _print_first(first))
-        progress.doing(f"landing {asked.topic}")
         if serdes is not None and first.source is not None:
+            progress.doing("decoding the first records; on the first use of a serde on this machine it is compiled")
             refuse_undecodable(asked.topic, first.source, first, serdes, asked.rules().max_bad_share)
+        progress.doing(f"landing {asked.topic}")
 
     return source, show
 
@@ -624,7 +626,12 @@ def _source(asked: LandOptions) -> Source:
         raise ConfigError(f"topic {asked.topic!r}, --in-place", expected, "another source", next_step)
     if asked.timestamp is None and "(?P<timestamp>" not in (asked.path_pattern or ""):
         raise ConfigError(
-            f"topic {asked.topic!r}", "the column of the record time", "none", "name it with --timestamp COLUMN"
+            f"topic {asked.topic!r}",
+            "the column of the record time",
+            "none",
+            "name it with --timestamp COLUMN; if no "
+            "column has a time, as of a static table, move the files into a folder since=2013-01-01, and land with "
+            "--timestamp since --timestamp-unit iso",
         )
     assert asked.files is not None, "one of both is given"
     path, pattern = named_files(asked.files, asked.pattern)

@@ -89,7 +89,8 @@ def test_storage_options_are_for_a_warehouse_that_is_a_uri(folder):
     ("text", "want"),
     [
         ('warehuose = "W"', "replay.toml: expected one of warehouse, pipeline, topology, local, master, "
-                            "storage_timeout, max_bad_share, storage_options, got 'warehuose'; did you mean 'warehouse'?"),
+                            "storage_timeout, max_bad_share, storage_options, got 'warehuose'; did you mean "
+                            "'warehouse'?"),
         ("local = 1", "replay.toml, local: expected true or false, got a value of another type; correct it"),
         ("storage_options = { A = 7 }", "replay.toml, storage_options: expected a table of texts, got a value of "),
         ("warehouse = ", "replay.toml: expected a file of TOML, got Invalid value (at line 1, column 13)"),

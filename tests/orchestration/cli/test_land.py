@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kstreams_replay.orchestration import progress_lines
+from kstreams_replay.orchestration.cli.commands import land as land_command
 from kstreams_replay.orchestration.cli.exit_codes import ExitCode
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -202,6 +204,42 @@ def test_a_topology_that_cannot_be_loaded_does_not_stop_a_landing(land, tmp_path
     write(tmp_path / "in", {"a.jsonl": f'{{"t":{NOON}}}\n'})
 
     assert land("clicks")[::2] == (0, "")
+
+
+def test_a_static_table_without_a_column_of_times_has_the_time_of_its_folder(land, tmp_path):
+    write(tmp_path / "in" / "since=2013-01-01", {"users.csv": "user,city\nann,Bonn\n"})
+
+    code, out, _ = land("users", "--timestamp", "since", "--timestamp-unit", "iso", "--key", "user", "--complete")
+
+    assert code == 0
+    assert "users: recorded to be complete" in out
+    assert values(tmp_path, "users", "timestamp", "key", "value") == [
+        (1_356_998_400_000, b"ann", b'{"user":"ann","city":"Bonn"}')
+    ]
+
+
+def test_a_landing_without_a_time_is_answered_with_both_ways(tmp_path, capsys):
+    (tmp_path / "users.csv").write_text("user,city\nann,Bonn\n")
+
+    assert main(["land", "users", "--warehouse", str(tmp_path / "w"), "--files", str(tmp_path), "--local"]) == 2
+
+    assert (
+        "got none; name it with --timestamp COLUMN; if no column has a time, as of a static table, move the files into "
+        "a folder since=2013-01-01, and land with --timestamp since --timestamp-unit iso ["
+    ) in capsys.readouterr().err
+
+
+def test_what_takes_long_on_the_first_use_of_a_machine_is_said_before_it_begins(land, tmp_path, topology, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(progress_lines.ProgressLines, "doing", lambda self, words: said.append(words))
+    write(tmp_path / "in", {"a.csv": CSV})
+    monkeypatch.setattr(land_command, "refuse_undecodable", lambda *given: said.append("decoded"))
+
+    assert land("prices", "--key", "item", "--timestamp-unit", "ms", "--for", topology)[0] == 0
+
+    decoding = "decoding the first records; on the first use of a serde on this machine it is compiled"
+    assert said[0] == "loading the topology; on the first use of this installation Python compiles its libraries"
+    assert said[said.index(decoding) :][:3] == [decoding, "decoded", "landing prices"]
 
 
 def test_for_names_topics_that_are_nearly_the_same(land, tmp_path, topology):
