@@ -20,7 +20,7 @@ from ...state.tables.branch_files import refuse_older_ledger, table_files, table
 from ...state.tables.data_files import DataFile, open_table, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
-from ...state.tables.names import OUTPUTS, TableName
+from ...state.tables.names import OUTPUTS, TableName, given_names
 from ...state.tables.warehouse import WINDOW_KEY, Warehouse, output_identity
 from ...state.times import UNBOUNDED
 
@@ -170,7 +170,7 @@ def _done_row_with(warehouse: Warehouse, pipeline: str, table: str, increment: i
     if table in names or (TableName(table).kind == OUTPUTS and _outputs_of_topics(warehouse, pipeline, done)):
         return done
     next_step = did_you_mean(table, names, "name one of them")
-    raise ConfigError(f"pipeline {pipeline!r}", f"one of {', '.join(names)}", repr(table), next_step)
+    raise ConfigError(f"pipeline {pipeline!r}", f"one of {', '.join(given_names(names))}", repr(table), next_step)
 
 
 def _outputs_of_topics(warehouse: Warehouse, pipeline: str, done: DoneRow) -> list[str]:
@@ -193,7 +193,9 @@ def _rows_of_topic(warehouse: Warehouse, pipeline: str, done: DoneRow, topic: st
         rows = rows.filter(pc.equal(rows["topic"], topic))
         if len(rows):
             return rows
-    expected = f"one of {', '.join(table_names(done))}, or a topic that records of {' or '.join(outputs)} name"
+    expected = (
+        f"one of {', '.join(given_names(table_names(done)))}, or a topic that records of {' or '.join(outputs)} name"
+    )
     next_step = did_you_mean(TableName.output(topic), table_names(done), "name one of them")
     raise ConfigError(f"pipeline {pipeline!r}", expected, repr(TableName.output(topic)), next_step)
 

@@ -14,6 +14,7 @@ from polars.exceptions import ColumnNotFoundError, PolarsError, StructFieldNotFo
 
 from ...state.errors import ConfigError
 from ...state.near_names import near_names
+from ...state.tables.names import given_names
 from .query_rules import QUERY, refuse_what_is_no_query, refuse_what_reads_files
 
 Tables = Mapping[str, Callable[[], pa.Table | pl.DataFrame]]
@@ -30,7 +31,7 @@ def run_query(query: str, tables: Tables) -> pl.DataFrame:
     statement than a query, and for a query that reads files.
     """
     context, named = pl.SQLContext(), dict[str, pl.DataFrame]()
-    known = ", ".join(map(_quoted, sorted(tables)))
+    known = ", ".join(map(_quoted, given_names(sorted(tables))))
     refuse_what_is_no_query(query, known)
     for name, read in tables.items():
         if re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", query):
@@ -52,7 +53,7 @@ def _next_step(error: PolarsError, query: str, tables: Collection[str], named: M
     if (wrong := _WRONG_TABLE.search(first)) is not None:
         near = near_names(wrong[1].rpartition("/")[2], {each.rpartition("/")[2]: each for each in sorted(tables)[::-1]})
         meant = f"; did you mean {' or '.join(map(_quoted, near))}?" if near else ""
-        return f"tables are {', '.join(map(_quoted, sorted(tables)))}{meant}"
+        return f"tables are {', '.join(map(_quoted, given_names(sorted(tables))))}{meant}"
     bare = [name for name in named if "/" in name and not re.search(rf'(["`]){re.escape(name)}\1', query)]
     if bare:
         return f"write {_quoted(bare[0])}, in double quotes"

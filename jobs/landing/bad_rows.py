@@ -56,8 +56,9 @@ def refuse_too_many(
     """Raises LandingError when ``bad`` of a file's ``rows`` are more than the share ``most``; ``first``: line or row of
     the first, what was expected, what was got. A single bad row beside good ones is allowed, unless ``most`` is 0.
     """
-    is_allowed = bad == 1 and rows > 1 and most > 0
-    if bad > most * rows and not is_allowed:
+    if bad == 1 and rows > 1 and most > 0:
+        return
+    if bad > most * rows:
         share, limit = _unlike(bad / rows, most)
         next_step = (
             f"{bad:,} of {rows:,} rows of the file do not fit ({share}), more than {limit}: correct the "

@@ -389,4 +389,6 @@ def _is_zone(name: str | None) -> bool:
 
 def _refuse(name: str, got: object, is_right: bool, expected: str) -> None:
     if not is_right:
-        raise ConfigError(f"FileSource {name}", expected, repr(got), "correct the declaration of the source")
+        flag = {"topic": "source-topic"}.get(name, name.partition("[")[0].replace("_", "-"))
+        next_step = f"correct it in the declaration of the source, or --{flag} of `replay land`"
+        raise ConfigError(f"FileSource {name}", expected, repr(got), next_step)

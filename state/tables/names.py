@@ -3,11 +3,20 @@
 Owns the spelling. Rule: a name is made here and taken apart here, and nowhere else is a kind of table written as text.
 """
 
+import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 OUTPUTS, STATE, REPARTITION, RETRACTIONS, LANDED = "outputs", "state", "repartition", "retractions", "landed"
 LANDED_DEAD_LETTER, CURRENT = "landed_dead_letter", "current"
 """Kinds of tables that there are several of."""
+_NUMBERED = re.compile(r"-\d{10}(-|$)")
+"""In names that a topology makes: KSTREAM-AGGREGATE-STATE-STORE-0000000002."""
+
+
+def given_names(tables: Iterable[str]) -> list[str]:
+    """Those of ``tables`` that people named; without stores and topics to which the topology gave a number."""
+    return [table for table in tables if _NUMBERED.search(table) is None]
 
 
 class TableName(str):

@@ -228,7 +228,7 @@ def test_a_row_that_does_not_fit_is_named_and_leaves_nothing_behind(warehouse, d
     )
 
     with pytest.raises(LandingError) as raised:
-        land_files(None, warehouse, "t", source)
+        land_files(None, warehouse, "t", source, rules=LandingRules(max_bad_share=0))
 
     separator = "" if want.startswith(":") else ", "
     assert str(raised.value).startswith(f"{directory}/{name}{separator}{want}")
@@ -240,8 +240,20 @@ def test_the_row_of_a_parquet_file_is_named_across_row_groups(warehouse, directo
     table = pa.table({"t": pa.array([1] * 9 + [None])})
     pq.write_table(table, directory / "a.parquet", row_group_size=4)
 
+    source = FileSource(directory, "parquet", timestamp="t")
     with pytest.raises(LandingError, match=r"a\.parquet, row 10: expected a timestamp \(ms\), got None"):
-        land_files(None, warehouse, "t", FileSource(directory, "parquet", timestamp="t"))
+        land_files(None, warehouse, "t", source, rules=LandingRules(max_bad_share=0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flag"), [({"zone": "Nowhere/X"}, "--zone"), ({"topic": "t"}, "--source-topic"),
+                            ({"timestamp_unit": "h"}, "--timestamp-unit"), ({"types": {"a": "day"}}, "--types")],
+)  # fmt: skip
+def test_a_refused_setting_is_named_as_the_command_has_it(arguments, flag):
+    with pytest.raises(ConfigError) as refused:
+        FileSource(**{"path": "in", "format": "csv", "timestamp": "t", **arguments})
+
+    assert refused.value.next_step == f"correct it in the declaration of the source, or {flag} of `replay land`"
 
 
 @pytest.mark.parametrize(

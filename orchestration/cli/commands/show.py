@@ -3,7 +3,7 @@
 Rule: as in `orchestration/cli/commands/describe.py`; to look at rows imports neither Spark nor Numba.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,9 +19,12 @@ from ....state.tables.warehouse import HEADERS, Warehouse
 from ...text_tables import flat_row, print_json, print_table
 from .. import options
 from ..command import argument, command, is_given, option
+from ..no_rows import why_no_rows
 
 HIDDEN = ("partition", "offset", "increment", "cause_offset", "stream_time_ms", "arrival", "deleted")
 """Columns that the newest rows are shown without; ``headers`` is one too where no row has any."""
+LOOKED_AT = 100_000
+"""Last rows of a changelog or a landed topic that are looked at for other keys than one that no row has."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,9 @@ def show(**given: Any) -> int:
         return 0
     lines = [flat_row(row, as_numbers=asked.raw) for row in shown]
     print_table(lines or [dict.fromkeys(rows.column_names)], wide=asked.wide)
+    if not lines and (asked.key, asked.window) != (None, None):
+        everything, _ = _rows(replace(asked, key=None, window=None, last=None, limit=LOOKED_AT), table)
+        print(why_no_rows(everything, asked.key, asked.window, as_numbers=asked.raw))
     if table.startswith(f"{STATE}/") and asked.topology is None:
         print("rows as they are stored; with --topology, what the store shows (without those past its retention)")
     if total > len(shown):

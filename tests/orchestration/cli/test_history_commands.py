@@ -1,5 +1,6 @@
 """The commands that ask history, in process: what they print, and with which exit code."""
 
+from kstreams_replay.state.tables.names import given_names
 from tests.orchestration.cli.test_main import SHOP, place, run
 from tests.source_tree import text_of
 
@@ -151,3 +152,32 @@ def test_a_landed_topic_has_no_windows(run, replayed):
 
     assert code == 2
     assert """`replay sql 'SELECT * FROM "landed/clicks" WHERE record_time_ms >= …'`""" in err
+
+
+def test_a_key_that_no_row_has_is_answered_with_those_that_differ_in_case_and_spaces(run, replayed):
+    code, out, _ = run("show", "sessions", "--key", " Ann", *place(replayed))
+    assert code == 0
+    assert out.splitlines()[-1] == "no row has the key ' Ann'; did you mean 'ann'?"
+
+    assert run("show", "sessions", "--key", "zzz", *place(replayed))[1].splitlines()[-1] == "no row has the key 'zzz'"
+    landed = run("show", "landed/clicks", "--key", "ANN", "--warehouse", replayed.root)[1]
+    assert landed.splitlines()[-1] == "no row has the key 'ANN'; did you mean 'ann'?"
+    assert "no row" not in run("show", "sessions", "--key", "ann", *place(replayed))[1]
+
+
+def test_a_window_off_the_grid_is_answered_with_the_nearest_that_begin(run, replayed):
+    """Pages have windows of 30: of home they begin at 90, 210 and 300."""
+    shown = ("show", "pages", "--key", "home", "--raw", *place(replayed), "--window")
+
+    assert run(*shown, "211")[1].splitlines()[-1] == (
+        "no window of these rows begins at 211; the nearest begin at 210 and 300"
+    )
+    assert run(*shown, "0")[1].splitlines()[-1] == "no window of these rows begins at 0; the nearest begin at 90"
+    assert "no window" not in run(*shown, "210")[1]
+
+
+def test_an_unknown_output_is_answered_without_the_stores_that_nobody_named():
+    tables = ["dropped", "outputs/a", "state/KSTREAM-AGGREGATE-STATE-STORE-0000000002", "state/open",
+              "repartition/KSTREAM-AGGREGATE-STATE-STORE-0000000002-repartition"]  # fmt: skip
+
+    assert given_names(tables) == ["dropped", "outputs/a", "state/open"]
