@@ -70,6 +70,9 @@ HAVE: Mapping[str, tuple[dict[str, str | bytes], list[tuple]]] = {
     ),
     "files of Aiven's S3 sink": ({"in/t-3-7.json": line(at=AT, id=1)}, [(3, 7, b"1")]),
     "files of Lenses' S3 sink": ({"in/t/3/7.json": line(at=AT, id=1)}, [(3, 7, b"1")]),
+    "files without any time (a static table), in a folder `since=2013-01-01/`": (
+        {"in/since=2013-01-01/users.csv": "user,city\nann,Bonn\n"}, [(0, 0, b"ann")],
+    ),
     "folders of Hive (`partition=3/`, `dt=2026-01-01/`)": (
         {"in/partition=3/dt=2026-01-01/a.json": "{}"}, [(3, 0, None)],
     ),
