@@ -35,8 +35,7 @@ def outputs(notebook: dict[str, Any]) -> list[str]:
     return [text for cell in notebook["cells"] for text in printed_by(cell)]
 
 
-@pytest.mark.every_run
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_notebook_prints_what_it_shows():
     shown = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
 

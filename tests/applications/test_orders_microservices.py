@@ -1,5 +1,7 @@
 """What the application's own tests of its services send and expect, and orders that go the whole way round."""
 
+import pytest
+
 from tests.applications import orders_microservices as orders
 from tests.playing import InputRecord, assert_plays
 
@@ -104,6 +106,7 @@ ALL_THE_WAY = [
 ]
 
 
+@pytest.mark.nightly
 def test_all_services_together_take_an_order_round(tmp_path):
     """The third verdict that passes validates an order, the first that fails fails it, and what comes back is no new
     order.

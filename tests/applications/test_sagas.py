@@ -141,6 +141,7 @@ def test_what_was_done_before_a_failure_is_undone(tmp_path):
     assert got["responses"] == [(7, ["no money"])]
 
 
+@pytest.mark.nightly
 def test_an_action_is_tried_again_when_its_retry_comes(tmp_path):
     retry = {"action_id": "create", "status": "RetryCompleted", "errors": [], "undo_command": None, "is_undo": False}
     transition = {"kind": "change", "saga": None, "changes": [retry], "status": None, "errors": None}
@@ -165,6 +166,7 @@ def test_an_action_is_tried_again_when_its_retry_comes(tmp_path):
     assert got["responses"] == [(5, [])]
 
 
+@pytest.mark.nightly
 def test_actions_of_several_types_go_to_their_topics_and_unknown_ones_are_refused(tmp_path):
     tape = [requested(action("user", type="user"), action("create", "user")), responded("user", 10, type="user")]
     got = played(tape, tmp_path / "several")
@@ -174,6 +176,7 @@ def test_actions_of_several_types_go_to_their_topics_and_unknown_ones_are_refuse
     assert (got["responses"], got["transitions"]) == ([(None, ["unknown action dance"])], [])
 
 
+@pytest.mark.nightly
 def test_a_saga_is_set_up_once(tmp_path):
     got = played([requested(action("create")), requested(action("create"), time_ms=5)], tmp_path)
 

@@ -98,7 +98,7 @@ def test_prices_are_log_uniform_and_sizes_are_as_published():
 
 
 @pytest.mark.jvm
-@pytest.mark.sampled
+@pytest.mark.nightly
 @pytest.mark.parametrize("query", queries.QUERIES)
 def test_a_query_gives_what_kafka_streams_gives(tmp_path, query):
     warehouse = replayed(tmp_path, query, 3_000)

@@ -175,7 +175,7 @@ KINDS = (
 )
 
 
-@pytest.mark.sampled(share=80)
+@pytest.mark.nightly
 @pytest.mark.parametrize("guarantee", [AT_LEAST_ONCE, EXACTLY_ONCE])
 @pytest.mark.parametrize("end", ["closed", "killed"])
 @pytest.mark.parametrize("twin", KINDS, ids=lambda twin: twin.__name__)

@@ -142,7 +142,7 @@ def cache(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REPLAY_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.mark.sampled(share=4)
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", FORMS)
 def test_a_key_goes_in_each_form_that_serdes_give_it(tmp_path, name):
     form = FORMS[name]

@@ -129,6 +129,7 @@ def test_what_an_earlier_version_of_the_code_wrote_is_explained_by_it(kind, caus
     assert LIVES < found["code version", VERSION] <= of_code
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["join", "inner join", "sums of a join"])
 def test_what_a_join_looked_up_in_another_order_of_its_topics_is_explained_by_it(kind, warehouse):
     played = Played(warehouse, KINDS[kind][0](), lives(kind, LIVES, seed()))

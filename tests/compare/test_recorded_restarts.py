@@ -82,6 +82,7 @@ def compared(warehouse: Warehouse, topology: Topology, pipeline: str, **how: Any
     return compare(warehouse, topology, "out", with_topic="live", pipeline=pipeline, form="events")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("increment", [None, 1, 4])
 @pytest.mark.parametrize(("far_ms", "let_in"), [(100_000, 1), (30_000, 4)], ids=["segment-gone", "segment-there"])
 def test_a_replay_with_the_restart_equals_what_a_real_application_wrote(warehouse, far_ms, let_in, increment):
@@ -106,7 +107,7 @@ def test_what_lands_later_keeps_the_restarts_that_were_recorded_before(warehouse
 
 
 @pytest.mark.jvm
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_replay_on_spark_restarts_as_well(warehouse, spark):
     one_window(warehouse, 100_000, 1)
     record_restarts(warehouse, "in", [(0, 4)])
@@ -160,6 +161,7 @@ def test_lives_of_restarts_are_replayed_row_by_row_at_every_cut(warehouse, windo
     assert tables_of(warehouse, "whole", topology) == tables_of(warehouse, "cut", topology)
 
 
+@pytest.mark.sampled("kept_slots")
 @pytest.mark.parametrize("kept_slots", [-100, 65_536], ids=["swept", "kept"])
 @pytest.mark.parametrize("increment", [None, 1, 2])
 def test_what_a_store_has_lost_is_not_there_again_behind_a_restart(warehouse, monkeypatch, increment, kept_slots):

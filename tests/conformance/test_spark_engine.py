@@ -14,7 +14,7 @@ PARTS = 4
 
 
 @pytest.mark.every_run
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [pytest.param(p, marks=pytest.mark.nightly if p else ()) for p in range(PARTS)])
 def test_on_spark_a_scenario_does_what_kafka_streams_did(spark, part):
     """
     All examples and every fifth of all scenarios; of these the sample, which has every operator.

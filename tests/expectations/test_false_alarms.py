@@ -34,7 +34,7 @@ def told(found: JudgedScenarios) -> list[tuple[object, ...]]:
 
 @pytest.mark.every_run
 @pytest.mark.slow
-@pytest.mark.parametrize("part", [pytest.param(p, marks=pytest.mark.nightly if p % 2 else ()) for p in range(PARTS)])
+@pytest.mark.parametrize("part", [pytest.param(p, marks=pytest.mark.nightly if p else ()) for p in range(PARTS)])
 def test_cut_anywhere_a_scenario_does_what_kafka_streams_did_and_breaks_no_guarantee(part):
     found = last(SAMPLE[part :: 2 * PARTS], f"random:{part}")
 

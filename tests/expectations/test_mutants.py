@@ -29,7 +29,7 @@ pytestmark = [
 
 
 @pytest.mark.every_run
-@pytest.mark.parametrize("one", sampled(MUTANTS, lambda one: one.name, share=8), ids=lambda one: one.name)
+@pytest.mark.parametrize("one", sampled(MUTANTS, lambda one: one.name, share=20), ids=lambda one: one.name)
 def test_a_planted_lie_is_found_by_exactly_the_guarantees_that_should_see_it(one: Mutant):
     assert finders(one) == one.found_by
 

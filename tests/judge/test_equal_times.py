@@ -27,7 +27,7 @@ def classes() -> Path:
         yield Path(command[command.index("-cp") + 1].split(":")[0])
 
 
-@pytest.mark.sampled(share=12)
+@pytest.mark.sampled
 @pytest.mark.parametrize("max_records", [None, 9])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("twin", [kept.tables, kept.meeting, kept.beside, kept.looking], ids=lambda twin: twin.__name__)

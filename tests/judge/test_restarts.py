@@ -33,7 +33,7 @@ def replayed(warehouse: Warehouse, name: str, pipeline: str, max_records: int | 
     return tables_of(warehouse, pipeline, topology)
 
 
-@pytest.mark.sampled(share=16)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", TWINS)
 def test_a_replay_with_recorded_restarts_does_what_kafkas_tasks_do_that_restart(name, classes, tmp_path):
     lives, application = Lives(TWINS[name](), name), JavaApplication([classes], f"Restarting#{name}")

@@ -89,7 +89,6 @@ def case(generator, zone, day):
     return asked, windows, "persistent" if store == "rocksdb" else store, records
 
 
-@pytest.mark.every_run
 def test_days_of_a_zone_are_those_of_a_windows_class_on_kafka_streams():
     generator = random.Random(seed())
     cases = [case(generator, *change) for change in CHANGES for _ in range(6)]

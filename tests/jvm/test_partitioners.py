@@ -104,7 +104,7 @@ def windows_sent_here(path, kind, partitions, told, *, way="to"):
     return [",".join(found.get(number, ["dropped"])) for number in range(len(told))]
 
 
-@pytest.mark.every_run
+@pytest.mark.sampled("way")
 @pytest.mark.parametrize("way", ["to", "repartition"])
 @pytest.mark.parametrize("has_partitioner", [True, False])
 @pytest.mark.parametrize("kind", WINDOWS)

@@ -151,7 +151,7 @@ def test_a_branch_knows_a_changed_log_of_its_parent():
 # --- fsck ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled
+@pytest.mark.nightly
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_fsck_finds_nothing_in_what_nobody_damaged(pipeline):
     with begun(pipeline, 1, 10) as warehouse:

@@ -155,7 +155,7 @@ def refused_or_sent(explained: Explanation) -> list[tuple[str, str, str]]:
     )
 
 
-@pytest.mark.sampled
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "order"), [("everything", "time"), ("joined", "time"), ("joined", "arrival")])
 def test_the_answer_says_of_every_record_what_the_whole_explanation_says(tmp_path, name, order):
     """

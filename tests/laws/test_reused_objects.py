@@ -65,6 +65,7 @@ def rows(path: Any, wear: Fresh, case: str, max_records: int | None) -> dict[str
     return tables_of(warehouse, "p", topology)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", TOPOLOGIES)
 def test_one_object_that_is_spoilt_after_each_hand_over_leaves_the_rows_of_fresh_ones_at_every_cut(tmp_path, case):
     wanted = rows(tmp_path / "fresh", Fresh(), case, None)

@@ -19,7 +19,7 @@ DONE = re.compile(r"increment 2 · [^·]+ · [^·]+ · stream time [^·]+\n")
 """The line of an increment that is done; others name what takes long."""
 
 
-@pytest.mark.sampled
+@pytest.mark.nightly
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_run_says_so_and_the_next_one_goes_on(number, code):
     topology, alone = PIPELINES["brief"].topology, undisturbed("brief", 1).warehouse

@@ -189,7 +189,7 @@ def test_past_increments_are_run_again_forked_and_explained_also_when_their_file
 
 
 @pytest.mark.every_run
-@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("in_place", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_what_its_owner_deletes_is_erased_for_later_replays_and_for_who_asks_for_the_past(
     warehouse, tmp_path, in_place
 ):

@@ -229,8 +229,7 @@ def test_headers_are_read_where_a_record_of_the_file_has_some(tmp_path, headers,
     assert not is_read or chunk["headers"].to_pylist() == headers
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["everything", "joined"])
 def test_a_replay_does_not_depend_on_how_keys_are_read(name, tmp_path, monkeypatch):
     pipeline = PIPELINES[name]

@@ -152,7 +152,7 @@ def test_a_failure_among_rows_decided_together_names_its_own_key(fails):
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("windows")
+@pytest.mark.sampled
 @pytest.mark.parametrize("when", ["never", "often"])
 @pytest.mark.parametrize("windows", [SessionWindows(GAP, 10), TimeWindows(SIZE, SIZE, 10), SlidingWindows(SIZE, 10)])
 def test_memory_does_not_grow_with_records(windows, when, monkeypatch):

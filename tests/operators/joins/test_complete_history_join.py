@@ -77,7 +77,7 @@ def shown(kind: str, left: Any, right: Any) -> str | None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("kind")
+@pytest.mark.sampled
 @pytest.mark.parametrize(("seed", "length"), [*((seed, 60) for seed in range(20)), (20, 400)])
 @pytest.mark.parametrize("kind", list(JOINS))
 def test_at_every_time_the_result_is_the_join_of_what_both_tables_showed(kind, seed, length):

@@ -16,7 +16,7 @@ from tests.orchestration.cli.test_main import SHOP
 PROGRAM = "import sys; from kstreams_replay.orchestration.cli.main import program; sys.exit(program())"
 
 
-@pytest.mark.parametrize("name", ["stdout", "stderr"])
+@pytest.mark.parametrize("name", ["stdout", pytest.param("stderr", marks=pytest.mark.nightly)])
 def test_a_run_ends_whole_when_nobody_reads_what_it_says(tmp_path, clicks, capsys, name):
     main(["land", "clicks", "--files", str(clicks), "--timestamp", "ms", "--local", "--warehouse", str(tmp_path)])
     reader, writer = os.pipe()

@@ -65,6 +65,7 @@ def completed(line: str, shell: str = "bash") -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.sampled(share=3)
 @pytest.mark.parametrize(
     ("line", "want"),
     [

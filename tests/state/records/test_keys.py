@@ -263,7 +263,7 @@ print(Serde.json("ms long").decode(pa.array([b'{"ms":1,"x":"}"}', b"{", None])).
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_kernels_say_the_same_without_jit():
     def said(**settings):
         environment = os.environ | {"NUMBA_DISABLE_JIT": "0"} | settings
