@@ -4,7 +4,7 @@ Owns the lines, in the numbers that the ledger has. Rule: ``came = applied + lef
 sub-topology, to the unit, and the changelog has the records that the ledger says were written.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -27,8 +27,9 @@ from .book_lines import own_increments
 
 @dataclass(frozen=True)
 class StageAccount:
-    """One sub-topology. ``reads``: its topics; ``came``: records that its tasks took. ``left_out``: what a filter, a
-    join without a match or a deduplication left out; ``dropped``: reason → records.
+    """One sub-topology. ``reads``: its topics; ``came``: records that its tasks took. ``applied``: an output, a store,
+    another task or a function has something of them. ``left_out``: nothing has anything of them, since a filter, a join
+    without a match or a deduplication left them out. ``dropped``: reason → records.
     """
 
     sub_topology: int
@@ -47,21 +48,35 @@ class StageAccount:
 
 @dataclass(frozen=True)
 class OperatorAccount:
-    """An operator above the output that refused some of the records which ``came`` to it; ``refused``: reason →
-    records. Another branch may have taken them, so they need not be among those that were dropped.
+    """An operator above the output that refused some of the records which ``came`` to it, looked for a partner of them,
+    or left duplicates out. ``refused``: reason → records; ``unmatched``: of a join, records without a partner when they
+    came; ``duplicates``: of a deduplication. Another branch may have taken a record, or a store of a join, so it need
+    not be among those that were dropped or left out.
     """
 
     operator: str
     came: int
     refused: dict[str, int]
+    unmatched: int | None = None
+    duplicates: int | None = None
+
+    def numbers(self) -> dict[str, int]:
+        """What to print of it, with its name. What it does not count is left out, and so is 0 of a reason."""
+        lost = {"without a match when they came": self.unmatched, "duplicates": self.duplicates}
+        return {
+            "came": self.came,
+            **{name: number for name, number in lost.items() if number is not None},
+            **{f"refused: {reason}": number for reason, number in sorted(self.refused.items())},
+        }
 
 
 @dataclass(frozen=True)
 class OutputAccount:
-    """``stages`` from the landed topics to the output; ``operators`` that refused some. ``written``: records of its
-    changelog, of which ``tombstones`` delete; ``rows``: keys and windows that it has now; ``updates``: records in whose
-    place a later one is, or which a tombstone deleted. ``missing``: records that the ledger has since the last
-    restatement, and the changelog has not. ``waiting``: results that a suppress holds back.
+    """``stages`` from the landed topics to the output; ``operators`` that refused, joined or deduplicated some,
+    downwards. ``written``: records of its changelog, of which ``tombstones`` delete; ``rows``: keys and windows that
+    it has now; ``updates``: records in whose place a later one is, or which a tombstone deleted. ``missing``: records
+    that the ledger has since the last restatement, and the changelog has not. ``waiting``: results that a suppress
+    holds back.
     """
 
     output: str
@@ -85,15 +100,14 @@ class OutputAccount:
         lines = []
         for stage in self.stages:
             numbers = {
-                "came": stage.came, "applied": stage.applied, "left out (filter, no match, duplicate)": stage.left_out,
+                "came": stage.came, "applied": stage.applied, "left out, nothing has them": stage.left_out,
                 **{f"dropped: {reason}": number for reason, number in sorted(stage.dropped.items())},
                 "undecodable": stage.undecodable,
             }  # fmt: skip
             title = f"sub-topology {stage.sub_topology}, of {', '.join(stage.reads)}"
             lines += _lines(title, numbers)
         for each in self.operators:
-            refused = {f"refused: {reason}": number for reason, number in sorted(each.refused.items())}
-            lines += _lines(each.operator, {"came": each.came, **refused})
+            lines += _lines(each.operator, each.numbers(), shows_none=True)
         numbers = {"written": self.written, "rows now": self.rows, "replaced or deleted later": self.updates,
                    "tombstones": self.tombstones, "missing, as the ledger says": self.missing,
                    "results that wait": self.waiting}  # fmt: skip
@@ -104,9 +118,9 @@ class OutputAccount:
         return asdict(self) | {"balance": self.balance}
 
 
-def _lines(title: str, numbers: dict[str, int]) -> list[dict[str, Any]]:
+def _lines(title: str, numbers: dict[str, int], *, shows_none: bool = False) -> list[dict[str, Any]]:
     first, *others = numbers.items()
-    kept = [first, *((name, number) for name, number in others if number)]
+    kept = [first, *((name, number) for name, number in others if number or shows_none)]
     titles = [title, *[""] * len(others)]
     return [
         {"where": where, "what": name, "records": number} for where, (name, number) in zip(titles, kept, strict=False)
@@ -193,16 +207,30 @@ def _operators(
     topology: Topology, output: str, stages: Sequence[SubTopology], reports: Sequence[IncrementReport]
 ) -> Iterator[OperatorAccount]:
     sinks = [sink for sink in topology.sinks() if sink.topic == output]
-    for name in dict.fromkeys(node.name for sink in sinks for node in topology.graph.above(sink)):
+    names = dict.fromkeys(node.name for sink in sinks for node in topology.graph.above(sink))
+    for name in reversed(names):
         came, refused = 0, dict[str, int]()
+        counted = [numbers for report in reports if (numbers := report.operators.get(name)) is not None]
         for report in reports:
             for sub in stages:
                 books = report.books_by_sub_topology.get(str(sub.id))
                 came += 0 if books is None else books.by_operator.get(name, [0])[0]
                 for reason, (records, _) in ({} if books is None else books.refused.get(name, {})).items():
                     refused[reason] = refused.get(reason, 0) + records
-        if refused:
-            yield OperatorAccount(name, came, refused)
+        looked_up, duplicates = _sum(counted, "looked_up"), _sum(counted, "duplicates")
+        unmatched = None if looked_up is None else looked_up - (_sum(counted, "matched") or 0)
+        if looked_up is not None:
+            came = max(came, looked_up)
+        if duplicates is not None:
+            came = max(came, duplicates + (_sum(counted, "forwarded") or 0))
+        if refused or unmatched is not None or duplicates is not None:
+            yield OperatorAccount(name, came, refused, unmatched, duplicates)
+
+
+def _sum(counted: Sequence[Mapping[str, float | None]], number: str) -> int | None:
+    """None: no increment has the number."""
+    there = [int(value) for numbers in counted if (value := numbers.get(number)) is not None]
+    return sum(there) if there else None
 
 
 def _waiting(warehouse: Warehouse, pipeline: str, topology: Topology, output: str) -> int:

@@ -108,7 +108,8 @@ def test_every_record_on_its_way_to_an_output_is_accounted_for(ask):
         (0, ["clicks"], 8, 8, {}), (1, ["open-pages-repartition"], 8, 7, {"expired-window": 1}),
     ]  # fmt: skip
     assert found["operators"] == [
-        {"operator": "KSTREAM-AGGREGATE-0000000005", "came": 8, "refused": {"expired-window": 1}},
+        {"operator": "KSTREAM-AGGREGATE-0000000005", "came": 8, "refused": {"expired-window": 1},
+         "unmatched": None, "duplicates": None},
     ]  # fmt: skip
     assert [found[name] for name in ("written", "rows", "updates", "tombstones", "waiting")] == [5, 5, 0, 0, 1]
 
