@@ -43,7 +43,7 @@ def cause_of(history: History, record: Position) -> tuple[int, tuple[int, ...]]:
     """
     topic, partition, offset = record
     table, done = TableName.repartition(topic), history.at().row.content
-    rows = _rows(history, done, table, _SENT, ("offset", offset, offset), partition)
+    rows = committed_rows(history, done, table, _SENT, ("offset", offset, offset), partition)
     causes = rows.filter(pc.equal(rows["offset"], offset)).to_pylist()
     name = f"record {topic}:{partition}:{offset}"
     if not causes:
@@ -142,11 +142,13 @@ class _Committed:
     def _own(self, table: str, schema: pa.Schema, partition: int) -> pa.Table:
         """Rows that the increment wrote."""
         within: Within = ("increment", self.increment, self.increment)
-        rows = _rows(self.history, self.done, table, schema, within, partition)
+        rows = committed_rows(self.history, self.done, table, schema, within, partition)
         return rows.filter(pc.equal(rows["increment"], self.increment))
 
 
-def _rows(history: History, done: DoneRow, table: str, schema: pa.Schema, within: Within, partition: int) -> pa.Table:
+def committed_rows(
+    history: History, done: DoneRow, table: str, schema: pa.Schema, within: Within, partition: int
+) -> pa.Table:
     """Rows of a partition, of the files of a table that may have some ``within`` bounds."""
     stored = without_partition(schema)
     parts = [stored.empty_table()]

@@ -6,7 +6,7 @@ are none.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -26,24 +26,36 @@ from ..history.row_choice import RowChoice
 from ..topology.topology import SubTopology, Topology
 from .committed_answer import cause_of
 from .explanation import say_place
+from .key_records import KeyRecords, records_of_key, windows_beside
 from .observations import Position
 
 ROWS_MAX = 20
 """Of a key's changelog, the newest."""
+STARTS_MAX = 5
+"""Of a key's windows, the nearest."""
 
 
 @dataclass(frozen=True)
 class OutputRows:
     """``rows``: the newest records of the key and window in the output, oldest first, of ``total``. ``causes``: places
     that may have caused the newest one. ``waiting``: store → rows that wait in it under the key and window.
-    ``dropped``: rows of `dropped` that windows which begin at the time refused, whatever their key.
+    ``is_final``: a suppress let the rows go, so the cause is the record that moved stream time.
+
+    The others are of a row that is not there. ``dropped``: rows of `dropped` that windows which begin at the time
+    refused, of the key where its records are known. ``records``: those with the key. ``beside``: starts (ms) of the
+    windows before and after the time at which none begins. ``starts``: those (ms) of windows of the key that have rows,
+    nearest first.
     """
 
     rows: list[dict[str, Any]]
     total: int
     causes: list[Position]
     waiting: dict[str, list[dict[str, Any]]]
-    dropped: list[dict[str, Any]]
+    is_final: bool = False
+    dropped: list[dict[str, Any]] = field(default_factory=list)
+    records: KeyRecords | None = None
+    beside: tuple[int, int] | None = None
+    starts: list[int] = field(default_factory=list)
 
 
 def find_output_rows(history: History, topology: Topology, output: str, key: str, window: str | None) -> OutputRows:
@@ -52,10 +64,19 @@ def find_output_rows(history: History, topology: Topology, output: str, key: str
     none, and a window of an output without windows.
     """
     sub, sink = _writer(topology, output)
-    matches, total = RowChoice(key, window).of(read_changelog(history.warehouse, history.pipeline, output))
-    rows = matches.slice(max(total - ROWS_MAX, 0)).to_pylist()
-    causes = list(_causes(history, sub, rows[-1])) if rows else []
-    return OutputRows(rows, total, causes, _waiting(history, topology, sink, key, window), _dropped(history, window))
+    changelog = read_changelog(history.warehouse, history.pipeline, output)
+    matches, total = RowChoice(key, window).of(changelog)
+    waiting = _waiting(history, topology, sink, key, window)
+    if total:
+        rows = matches.slice(max(total - ROWS_MAX, 0)).to_pylist()
+        is_final = topology.suppress_above(sink) is not None
+        return OutputRows(rows, total, list(_causes(history, sub, rows[-1])), waiting, is_final)
+    window_ms = None if window is None else instant_ms(window, "--window")
+    records = records_of_key(history, topology, sub, sink, key, window_ms)
+    beside = None if window_ms is None else windows_beside(topology, sink, window_ms)
+    starts = [] if window_ms is None else _starts(changelog, key, window_ms)
+    dropped = _dropped(history, window_ms, records)
+    return OutputRows([], 0, [], waiting, False, dropped, records, beside, starts)
 
 
 def _writer(topology: Topology, output: str) -> tuple[SubTopology, SinkNode]:
@@ -97,13 +118,22 @@ def _waiting(
     return {store: waiting} if waiting else {}
 
 
-def _dropped(history: History, window: str | None) -> list[dict[str, Any]]:
-    if window is None:
+def _starts(changelog: pa.Table, key: str, window_ms: int) -> list[int]:
+    rows, _ = RowChoice(key).of(changelog)
+    starts: list[int] = pc.unique(rows[WINDOW[0]]).to_pylist()
+    return sorted(starts, key=lambda start: (abs(start - window_ms), start))[:STARTS_MAX]
+
+
+def _dropped(history: History, window_ms: int | None, records: KeyRecords) -> list[dict[str, Any]]:
+    if window_ms is None:
         return []
     rows = read_table(history.warehouse, history.pipeline, DROPPED)
-    chosen: pa.Table = rows.filter(pc.equal(rows[WINDOW[0]], instant_ms(window, "--window")))
+    chosen: pa.Table = rows.filter(pc.equal(rows[WINDOW[0]], window_ms))
     dropped: list[dict[str, Any]] = chosen.to_pylist()
-    return dropped
+    if records.changed_by is not None:
+        return dropped
+    of_key = {(each.topic, *place) for each in records.topics for place in each.places}
+    return [row for row in dropped if (row["topic"], row["partition"], row["offset"]) in of_key]
 
 
 def dropped_record(history: History, number: int) -> tuple[str, dict[str, Any]]:

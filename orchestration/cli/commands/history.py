@@ -4,6 +4,7 @@ Rule: answers go to stdout, as of whole increments; nothing is written to the wa
 """
 
 import sys
+from collections.abc import Collection
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -14,7 +15,8 @@ import click
 
 from ....jobs.explain.explanation import Step, deciding_steps, say_place
 from ....jobs.explain.explanation import explain as explain_record
-from ....jobs.explain.output_rows import dropped_record, find_output_rows
+from ....jobs.explain.key_records import KeyRecords
+from ....jobs.explain.output_rows import OutputRows, dropped_record, find_output_rows
 from ....jobs.explain.record_values import values_of
 from ....jobs.history.history import AsOf, History
 from ....jobs.history.inspection import all_counters, counters_of, inspect_store, read_positions, task_positions
@@ -22,6 +24,7 @@ from ....jobs.history.landed_tables import landed_tables
 from ....jobs.history.queries import run_query
 from ....jobs.history.query_rules import time_hint
 from ....jobs.topology import Topology
+from ....state.errors import ReplayError
 from ....state.tables.warehouse import WINDOW, Warehouse
 from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
@@ -176,7 +179,10 @@ def _refuse_half(asked: ExplainOptions) -> None:
         raise click.UsageError("--output, --key and --window belong together; --window where the output has windows")
 
 
-def _print_explanation(asked: ExplainOptions, topology: Topology, record: str) -> None:
+def _print_explanation(
+    asked: ExplainOptions, topology: Topology, record: str, path: Collection[str] | None = None
+) -> None:
+    """``path``: names of the nodes whose sentences are wanted, though they decide nothing; None: all that decide."""
     with closing(progress_on(sys.stderr)) as progress:
         progress.doing("looking for what became of the record")
         explanation = explain_record(
@@ -186,8 +192,11 @@ def _print_explanation(asked: ExplainOptions, topology: Topology, record: str) -
     print(f"{say_place(explanation.record)} was read by increment {explanation.increment}")
     if explanation.difference is not None:
         print("\n".join(["", *wrap(explanation.difference, WIDTH_MAX)]))
+    on_path = [step for step in explanation.steps if path is not None and step.node in path]
     if asked.whole:
         lines = _lines(explanation.steps, None)
+    elif on_path:
+        lines = _lines(on_path, SENTENCES_MAX)
     else:
         lines = [*_lines(deciding_steps(explanation.steps), SENTENCES_MAX), "", "--all says what every operator did"]
     print("\n".join(lines))
@@ -208,17 +217,44 @@ def _print_output(asked: ExplainOptions, history: History, topology: Topology) -
     for store, rows in output_rows.waiting.items():
         print(f"\nwaits in {store}:")
         print_table([flat_row(row, as_numbers=asked.raw) for row in rows])
-    if output_rows.dropped and not output_rows.rows:
-        print("\nrefused by windows that begin then, whatever their key; `explain --record TOPIC:PARTITION:OFFSET`:")
-        print_table(
-            [flat_row({name: row[name] for name in REFUSED}, as_numbers=asked.raw) for row in output_rows.dropped]
-        )
+    if output_rows.records is not None:
+        _print_missing(asked, topology, output_rows, output_rows.records)
     if len(output_rows.causes) == 1:
-        print("\nthe newest row was caused by")
+        print(f"\nthe newest row was {'closed' if output_rows.is_final else 'caused'} by")
         return say_place(output_rows.causes[0])
     for cause in output_rows.causes:
         print(f"\nperhaps caused by {say_place(cause)}: `replay explain --record {say_place(cause)} …`")
     return None
+
+
+def _print_missing(asked: ExplainOptions, topology: Topology, missing: OutputRows, records: KeyRecords) -> None:
+    """Why there is no row: the window, what windows refused, and what became of the key's records."""
+    if missing.beside is not None:
+        before, after = map(asked.say_time, missing.beside)
+        print(f"\nno window of {asked.output} begins then; one begins at {before}, the next at {after}")
+    if missing.starts:
+        print(f"\nwindows of this key that have rows begin at {', '.join(map(asked.say_time, missing.starts))}")
+    if missing.dropped:
+        whose = "of this key" if records.changed_by is None else "whatever their key"
+        print(f"\nrefused by windows that begin then, {whose}; `explain --record TOPIC:PARTITION:OFFSET`:")
+        print_table([flat_row({name: row[name] for name in REFUSED}, as_numbers=asked.raw) for row in missing.dropped])
+    if records.changed_by is not None:
+        print(
+            f"\n{records.changed_by} gives records of {records.input_topic} another key, so none is looked for by it;"
+        )
+        print("find one by its value, and ask for it with --record")
+    for topic in records.topics:
+        print(f"\n{_number(topic.total)} of {topic.topic} {'has' if topic.total < 2 else 'have'} this key")
+    for place, _ in [each for topic in records.topics[:1] for each in topic.nearest]:
+        print()
+        try:
+            _print_explanation(asked, topology, say_place(place), records.path)
+        except ReplayError as error:  # it is landed and not yet read, or its increment is not there any more
+            print(f"{say_place(place)}: {error}")
+
+
+def _number(records: int) -> str:
+    return f"{records:,} records" if records > 1 else "1 record" if records else "no record"
 
 
 def _print_dropped(asked: ExplainOptions, history: History, topology: Topology) -> str:

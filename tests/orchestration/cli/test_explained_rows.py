@@ -34,13 +34,13 @@ def test_a_row_is_shown_with_the_record_that_caused_it(ask):
     assert lines[0] == "sessions, key ann, window from 100: 1 row of the changelog"
     assert lines[1].split()[:6] == ["partition", "offset", "increment", "key", "window_start_ms", "window_end_ms"]
     assert lines[3].split()[2:8] == ["1", "ann", "100", "110", "2", "cart"]
-    assert lines[5:7] == ["the newest row was caused by", "clicks:0:3 was read by increment 1"]
+    assert lines[5:7] == ["the newest row was closed by", "clicks:0:3 was read by increment 1"]
 
 
-def test_a_row_below_a_repartition_is_caused_by_a_repartitioned_record(ask):
+def test_a_final_row_below_a_repartition_is_closed_by_a_repartitioned_record(ask):
     out = ask("explain", "--output", "pages", "--key", "home", "--window", 90, "--raw")
 
-    assert "the newest row was caused by\nopen-pages-repartition:0:3 was read by increment 1\n" in out
+    assert "the newest row was closed by\nopen-pages-repartition:0:3 was read by increment 1\n" in out
 
 
 def test_a_result_that_waits_is_found_where_it_waits(ask):
@@ -53,14 +53,22 @@ def test_a_result_that_waits_is_found_where_it_waits(ask):
 
 
 def test_a_row_that_is_missing_names_what_its_windows_refused(ask):
-    """The click of 101 was late for the pages [90, 120)."""
-    lines = ask("explain", "--output", "pages", "--key", "cid", "--window", 90, "--raw").splitlines()
+    """Bob's click of 101 was late for the session [101, 101]."""
+    lines = ask("explain", "--output", "sessions", "--key", "bob", "--window", 101, "--raw").splitlines()
 
-    assert lines[0] == "pages, key cid, window from 90: no row"
-    assert lines[2].startswith("refused by windows that begin then, whatever their key;")
-    assert lines[5].split() == [
-        "KSTREAM-AGGREGATE-0000000005", "expired-window", "open-pages-repartition", "0", "4", "101", "200", "190",
-    ]  # fmt: skip
+    assert lines[0] == "sessions, key bob, window from 101: no row"
+    assert lines[2] == "windows of this key that have rows begin at 105"
+    assert lines[4].startswith("refused by windows that begin then, of this key;")
+    assert lines[7].split() == [
+        "KSTREAM-AGGREGATE-0000000001",
+        "expired-window",
+        "clicks",
+        "0",
+        "4",
+        "101",
+        "200",
+        "165",
+    ]
 
 
 def test_a_refusal_is_explained_with_its_key_value_and_landed_record(ask):
