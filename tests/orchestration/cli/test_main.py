@@ -311,8 +311,8 @@ def test_files_without_a_time_are_refused(run, tmp_path):
     land = ["land", "clicks", "--warehouse", tmp_path, "--local"]
 
     files = (
-        "replay: topic 'clicks': expected the column of the record time, got none; name it with --timestamp COLUMN; if no "
-        "column has a time, as of a static table, move the files into a folder since=2013-01-01, and land with "
+        "replay: topic 'clicks': expected the column of the record time, got none; name it with --timestamp COLUMN; "
+        "if no column has a time, as of a static table, move the files into a folder since=2013-01-01, and land with "
         "--timestamp since --timestamp-unit iso [replay errors ConfigError]\n"
     )
     assert run(*land, "--files", tmp_path) == (2, "", files)
